@@ -1,0 +1,1 @@
+"""The Talos machine API of every machine that is switched on."""
