@@ -1,0 +1,171 @@
+"""Cilium: the CRDs it looks for at start, the release, the proof that every node has a network, and address pools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pulumi import ComponentResource, Input, Resource, ResourceOptions
+
+from components import cilium_values
+from components.retained import retained
+from components.stage import Stage
+from config import ClusterConfig, Pool
+
+NAMESPACE = "kube-system"
+GATEWAY_API = "https://raw.githubusercontent.com/kubernetes-sigs/gateway-api"
+GATEWAY_CRDS = (
+    "backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "listenersets", "referencegrants",
+    "tcproutes", "tlsroutes", "udproutes",
+)  # fmt: skip
+OPERATOR_CRDS = {
+    "ciliumloadbalancerippools.cilium.io": "v2",
+    "ciliuml2announcementpolicies.cilium.io": "v2alpha1",
+    "ciliumbgpclusterconfigs.cilium.io": "v2",
+}
+"""Registered by the operator itself, some time after it started."""
+
+
+def gateway_crd_urls(version: str) -> list[str]:
+    base = f"{GATEWAY_API}/v{version}/config/crd/standard"
+    return [f"{base}/gateway.networking.k8s.io_{name}.yaml" for name in GATEWAY_CRDS]
+
+
+def crd_urls(config: ClusterConfig) -> list[str]:
+    gateway = gateway_crd_urls(config.versions.gateway_api) if config.cilium.gateway_api else []
+    return [*gateway, *(crd.url for crd in config.crds)]
+
+
+def expected_crds(config: ClusterConfig) -> list[dict[str, Any]]:
+    """What must be served before the operator starts: it looks once and never again."""
+    gateway = GATEWAY_CRDS if config.cilium.gateway_api else ()
+    wanted = [{"name": f"{name}.gateway.networking.k8s.io", "versions": ["v1"]} for name in gateway]
+    return wanted + [{"name": name, "versions": []} for crd in config.crds for name in crd.names]
+
+
+def only_definitions(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+    """A list of CRDs that brings anything else along is refused: it would run before there is a network."""
+    kind = args.props.get("kind") if args.custom else None
+    if kind not in (None, "CustomResourceDefinition"):
+        raise pulumi.RunError(f"{args.name}: a {kind} among the CRDs; name a file that holds CRDs only under `crds:`")
+    return None
+
+
+def pool_spec(pool: Pool) -> dict[str, Any]:
+    blocks = [{"start": str(pool.span.first), "stop": str(pool.span.last)}]
+    selector = {"serviceSelector": {"matchLabels": dict(pool.selector)}} if pool.selector else {}
+    return {"blocks": blocks, **selector}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CiliumReleaseArgs:
+    stage: Stage
+    kubeconfig: Input[str]
+    talos: Input[dict[str, str]]
+
+
+class CiliumRelease(ComponentResource):
+    values: dict[str, Any]
+    """What the release was installed with."""
+
+    def __init__(self, name: str, args: CiliumReleaseArgs, opts: ResourceOptions | None = None) -> None:
+        super().__init__("groundwork:index:CiliumRelease", name, {}, opts)
+        config = args.stage.config
+        self.values = cilium_values.values(config)
+        crds = self._crds(name, args)
+        release = self._release(config, crds)
+        healthy = self._gate_network(args, release)
+        self._pools(name, args, healthy)
+        self.register_outputs({"values": self.values})
+
+    def _crds(self, name: str, args: CiliumReleaseArgs) -> list[Resource]:
+        config = args.stage.config
+        urls = crd_urls(config)
+        if not urls:
+            return []
+        definitions = kubernetes.yaml.v2.ConfigGroup(
+            f"{name}-crds",
+            files=urls,
+            skip_await=True,
+            opts=ResourceOptions.merge(retained(self), ResourceOptions(transforms=[only_definitions])),
+        )
+        target = {"kubeconfig": args.kubeconfig, "crds": expected_crds(config)}
+        return [args.stage.gate("G8", "crds", target, parent=self, after=[definitions])]
+
+    def _release(self, config: ClusterConfig, after: list[Resource]) -> Resource:
+        # A change of values restarts every agent, so it waits for a deliberate roll-out.
+        frozen = [] if config.rollout.cilium and config.cilium.owner == "pulumi" else ["values", "version"]
+        return kubernetes.helm.v3.Release(
+            "cilium",
+            name="cilium",
+            chart="cilium",
+            version=config.versions.cilium,
+            namespace=NAMESPACE,
+            repository_opts={"repo": config.cilium.repository},
+            values=self.values,
+            skip_await=True,
+            opts=retained(self, after=after, ignore_changes=frozen),
+        )
+
+    def _gate_network(self, args: CiliumReleaseArgs, release: Resource) -> list[Resource]:
+        stage, config = args.stage, args.stage.config
+        everyone = {"nodes": stage.nodes(), "kubeconfig": args.kubeconfig}
+        workloads = stage.gate(
+            "G9", "cilium-workloads", {**everyone, "namespace": NAMESPACE}, parent=self, after=[release]
+        )
+        ready = stage.gate("G10", "nodes-ready", everyone, parent=self, after=[workloads])
+        agents = stage.gate(
+            "G11", "cilium-agents", {**everyone, "namespace": NAMESPACE}, parent=self, after=[workloads]
+        )
+        network = {
+            **everyone,
+            "talos": args.talos,
+            "pod_cidr": str(config.network.pods),
+            "native_routing_cidr": str(config.native_routing_cidr),
+            "cluster_name": config.name,
+            "cluster_id": config.cilium.id,
+        }
+        pods = stage.gate("G13a", "pod-network", network, parent=self, after=[workloads])
+        own = [{"name": crd, "versions": [version]} for crd, version in OPERATOR_CRDS.items()]
+        registered = {"kubeconfig": args.kubeconfig, "crds": own}
+        crds = stage.gate("G8", "crds", registered, parent=self, after=[workloads], label="cilium-crds")
+        return [ready, agents, pods, crds]
+
+    def _pools(self, name: str, args: CiliumReleaseArgs, after: list[Resource]) -> None:
+        config = args.stage.config
+        pools: list[Resource] = [self._pool(config, pool, after) for pool in config.lb_pools]
+        if pools and config.cilium.announce == "l2":
+            pools.append(self._announcement(name, after))
+        target = {
+            "kubeconfig": args.kubeconfig,
+            "pools": sorted(config.lb_pools),
+            "gateway_class": "cilium" if config.cilium.gateway_api else None,
+        }
+        args.stage.gate("G12c", "lb-pools", target, parent=self, after=[*pools, *after])
+
+    def _pool(self, config: ClusterConfig, pool: str, after: list[Resource]) -> Resource:
+        return kubernetes.apiextensions.CustomResource(
+            f"{config.name}-pool-{pool}",
+            api_version="cilium.io/v2",
+            kind="CiliumLoadBalancerIPPool",
+            metadata={"name": pool},
+            spec=pool_spec(config.lb_pools[pool]),
+            opts=retained(self, after=after),
+        )
+
+    def _announcement(self, name: str, after: list[Resource]) -> Resource:
+        return kubernetes.apiextensions.CustomResource(
+            f"{name}-announcement",
+            api_version="cilium.io/v2alpha1",
+            kind="CiliumL2AnnouncementPolicy",
+            metadata={"name": "groundwork"},
+            spec={
+                "loadBalancerIPs": True,
+                "nodeSelector": {
+                    "matchExpressions": [{"key": "node-role.kubernetes.io/control-plane", "operator": "DoesNotExist"}]
+                },
+            },
+            opts=retained(self, after=after),
+        )

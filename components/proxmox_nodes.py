@@ -1,0 +1,191 @@
+"""The virtual machines of one cluster: preflight, image, VMs, and proof that each of them answers.
+
+It puts no secret on the hypervisor: a machine gets its address there and its configuration from Talos.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi_proxmoxve as proxmoxve
+import pulumiverse_talos as talos
+import yaml
+from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
+
+from components.stage import Stage
+from config import ClusterConfig, Node
+
+OLDEST_PROXMOX = "8.4"
+"""The first release whose storages know the content type `import`."""
+
+PRIVILEGES = {
+    "/": ["Sys.Audit", "Sys.Modify"],
+    "/vms": [
+        "VM.Allocate", "VM.Audit", "VM.Config.CDROM", "VM.Config.CPU", "VM.Config.Cloudinit", "VM.Config.Disk",
+        "VM.Config.HWType", "VM.Config.Memory", "VM.Config.Network", "VM.Config.Options", "VM.PowerMgmt",
+    ],
+}  # fmt: skip
+
+
+def schematic(extensions: list[str]) -> str:
+    """The image factory's recipe: the same extensions give the same text, so the same image."""
+    body = {"customization": {"systemExtensions": {"officialExtensions": sorted(extensions)}}}
+    return yaml.safe_dump(body, sort_keys=True)
+
+
+def image_url(factory: str, schematic_id: str, version: str) -> str:
+    return f"{factory}/image/{schematic_id}/v{version}/nocloud-amd64.qcow2"
+
+
+def system_disk(config: ClusterConfig, node: Node, image: Input[str]) -> proxmoxve.VmLegacyDiskArgsDict:
+    return {
+        "interface": "scsi0",
+        "datastore_id": config.proxmox.storage.disks,
+        "import_from": image,
+        "size": node.disk,
+        "discard": "on",
+        "iothread": config.proxmox.scsi_controller == "virtio-scsi-single",
+        "ssd": True,
+    }
+
+
+def data_disks(config: ClusterConfig, node: Node) -> list[proxmoxve.VmLegacyDiskArgsDict]:
+    return [
+        {
+            "interface": f"scsi{index}",
+            "datastore_id": disk.storage or config.proxmox.storage.disks,
+            "size": disk.size,
+            "discard": "on",
+            "iothread": config.proxmox.scsi_controller == "virtio-scsi-single",
+            "ssd": True,
+        }
+        for index, disk in enumerate(node.disks, start=1)
+    ]
+
+
+def network_device(config: ClusterConfig, node: Node) -> proxmoxve.VmLegacyNetworkDeviceArgsDict:
+    device: proxmoxve.VmLegacyNetworkDeviceArgsDict = {
+        "bridge": config.proxmox.bridge,
+        "mac_address": node.mac,
+        "model": "virtio",
+    }
+    if config.proxmox.vlan is not None:
+        device["vlan_id"] = config.proxmox.vlan
+    if config.proxmox.mtu != 1500:
+        device["mtu"] = config.proxmox.mtu
+    return device
+
+
+def cloud_init(config: ClusterConfig, node: Node) -> proxmoxve.VmLegacyInitializationArgsDict:
+    """The static address the machine boots with; there is no DHCP anywhere."""
+    address = f"{node.address}/{config.network.subnet.prefixlen}"
+    return {
+        "datastore_id": config.proxmox.storage.disks,
+        "dns": {"servers": [str(server) for server in config.network.nameservers]},
+        "ip_configs": [{"ipv4": {"address": address, "gateway": str(config.network.gateway)}}],
+    }
+
+
+def preflight_target(config: ClusterConfig, token: Input[str]) -> dict[str, Any]:
+    """Everything a missing piece of which would stop the VMs half-way."""
+    storage = config.proxmox.storage
+    allocate = ["Datastore.AllocateSpace", "Datastore.Audit"]
+    privileges = {
+        **PRIVILEGES,
+        f"/storage/{storage.disks}": allocate,
+        f"/storage/{storage.images}": [*allocate, "Datastore.AllocateTemplate"],
+    }
+    return {
+        "endpoint": str(config.proxmox.endpoint),
+        "token": token,
+        "insecure": config.proxmox.insecure,
+        "ca": config.proxmox.ca,
+        "hosts": sorted({node.host for node in config.nodes.values()}),
+        "storages": [{"name": storage.images, "content": "import"}, {"name": storage.disks, "content": "images"}],
+        "bridges": [config.proxmox.bridge],
+        "vms": [{"vmid": node.vmid, "name": name, "host": node.host} for name, node in config.nodes.items()],
+        "images": [f"{config.talos.image_factory}/versions"],
+        "minimum_version": OLDEST_PROXMOX,
+        "privileges": privileges,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxmoxNodesArgs:
+    stage: Stage
+    token: Input[str]
+    talos: Input[dict[str, str]]
+    """Credentials of this cluster: a machine that already accepts them is as good as a new one."""
+
+
+class ProxmoxNodes(ComponentResource):
+    schematic_id: Output[str]
+    """The image factory's name for the image every node boots and upgrades from."""
+
+    def __init__(self, name: str, args: ProxmoxNodesArgs, opts: ResourceOptions | None = None) -> None:
+        super().__init__("groundwork:index:ProxmoxNodes", name, {}, opts)
+        config = args.stage.config
+        preflight = args.stage.gate(
+            "GP", "proxmox-preflight", preflight_target(config, args.token), parent=self, after=[]
+        )
+        recipe = talos.imagefactory.Schematic(
+            f"{name}-schematic",
+            schematic=schematic(config.talos.extensions),
+            opts=ResourceOptions(parent=self, depends_on=[preflight]),
+        )
+        self.schematic_id = recipe.id
+        images = {host: self._image(name, config, host, preflight) for host in _hosts_in_use(config)}
+        machines = [self._machine(config, node, images[config.nodes[node].host]) for node in config.nodes]
+        target = {"nodes": args.stage.nodes(), "talos": args.talos}
+        args.stage.gate("G1", "talos-api", target, parent=self, after=machines)
+        self.register_outputs({"schematic_id": self.schematic_id})
+
+    def _image(self, name: str, config: ClusterConfig, host: str, preflight: Resource) -> proxmoxve.download.File:
+        version = config.versions.talos
+        return proxmoxve.download.File(
+            f"{name}-image-{host}",
+            node_name=host,
+            datastore_id=config.proxmox.storage.images,
+            content_type="import",
+            # The cluster's name is in it because two stacks on one host own two files.
+            file_name=f"{config.name}-talos-{version}.qcow2",
+            url=self.schematic_id.apply(lambda schematic: image_url(config.talos.image_factory, schematic, version)),
+            overwrite=False,
+            opts=ResourceOptions(parent=self, depends_on=[preflight]),
+        )
+
+    def _machine(self, config: ClusterConfig, name: str, image: proxmoxve.download.File) -> proxmoxve.VmLegacy:
+        node = config.nodes[name]
+        return proxmoxve.VmLegacy(
+            name,
+            node_name=node.host,
+            vm_id=node.vmid,
+            name=name,
+            description=f"{node.role} of the Talos cluster {config.name}, managed by groundwork",
+            tags=sorted(["groundwork", config.name, node.role]),
+            pool_id=config.proxmox.pool,
+            on_boot=True,
+            started=True,
+            agent={"enabled": True, "wait_for_ip": {"disabled": True}},
+            cpu={"cores": node.cores, "type": config.proxmox.cpu_type},
+            memory={"dedicated": node.memory},
+            operating_system={"type": "l26"},
+            scsi_hardware=config.proxmox.scsi_controller,
+            disks=[system_disk(config, node, image.id), *data_disks(config, node)],
+            boot_orders=["scsi0"],
+            network_devices=[network_device(config, node)],
+            initialization=cloud_init(config, node),
+            # The provider would reboot several control planes at once; a node is rebooted by a person, one at a time.
+            reboot_after_update=False,
+            stop_on_destroy=True,
+            # Volumes that a storage driver attached belong to somebody's data.
+            delete_unreferenced_disks_on_destroy=False,
+            opts=ResourceOptions(
+                parent=self, depends_on=[image], protect=config.protect_nodes, ignore_changes=["disks"]
+            ),
+        )
+
+
+def _hosts_in_use(config: ClusterConfig) -> list[str]:
+    return sorted({node.host for node in config.nodes.values()})
