@@ -1,0 +1,231 @@
+"""The machines of a cluster over the Talos API: one connection each, asked side by side, watched for changes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from abc import abstractmethod
+from collections.abc import Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from gates.session import ATTEMPT, Session, pause_for
+from gates.target import NodeRef, TalosCredentials
+from gates.verdict import Finding, Verdict, conclude
+from talos_api.client import TalosClient
+from talos_api.credentials import Credentials
+from talos_api.errors import Reason, TalosError
+from talos_api.resources import Kind
+
+PORT = 50000
+AT_ONCE = 128
+"""Machines asked side by side."""
+KEEPS = 5.0
+"""Seconds after which what a machine said is asked again even when nothing announced a change."""
+FIRST_RETRY, LONGEST_RETRY = 0.2, 2.0
+MENDABLE = ("not yet valid", "mismatch", "expired")
+"""What can be wrong with a certificate of the right CA."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What one look at one machine gave."""
+
+    node: NodeRef
+    findings: tuple[Finding, ...] = ()
+    fatal: bool = False
+    evidence: str = ""
+    facts: Any = None
+    """What a probe compares between machines."""
+
+
+@dataclass(kw_only=True)
+class Machine:
+    """One node and the connections to it."""
+
+    node: NodeRef
+    client: TalosClient
+    insecure: TalosClient
+    seen: Seen | None = None
+    asked: float = 0.0
+    dirty: bool = False
+    watches: list[asyncio.Task[None]] = field(default_factory=list)
+
+
+class TalosSession(Session):
+    """Looks at every machine; later only at those that were not well, and at all once more before it says healthy."""
+
+    watched: tuple[tuple[Kind, str | None], ...] = ()
+    """Resources whose change is worth another look."""
+
+    def __init__(self, nodes: Iterable[NodeRef], credentials: TalosCredentials) -> None:
+        pem = Credentials.from_base64(ca=credentials.ca, certificate=credentials.certificate, key=credentials.key)
+        self.machines = [
+            Machine(
+                node=node,
+                client=TalosClient(node.address, pem, port=PORT, timeout=ATTEMPT),
+                insecure=TalosClient(node.address, None, port=PORT, timeout=ATTEMPT),
+            )
+            for node in nodes
+        ]
+        self.longest_pause = pause_for(len(self.machines)) if not self.watched else 5.0
+        self._news = asyncio.Event()
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+
+    @abstractmethod
+    async def examine(self, machine: Machine) -> Seen:
+        """Look at one machine; TalosError is taken care of."""
+
+    def together(self, seen: list[Seen]) -> list[Finding]:
+        """What only shows when all machines are well and compared."""
+        del seen
+        return []
+
+    async def look(self) -> Verdict:
+        self._news.clear()
+        asked = self._due()
+        await self._ask(asked)
+        if not any(machine.seen and machine.seen.findings for machine in self.machines):
+            await self._ask([machine for machine in self.machines if machine not in asked])
+        return self._verdict([machine.seen for machine in self.machines if machine.seen])
+
+    async def changed(self) -> None:
+        for machine in self.machines:
+            if not machine.watches:
+                machine.watches = [asyncio.create_task(self._follow(machine, *each)) for each in self.watched]
+        await self._news.wait()
+
+    async def close(self) -> None:
+        for machine in self.machines:
+            for task in machine.watches:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+            machine.client.close()
+            machine.insecure.close()
+
+    def _due(self) -> list[Machine]:
+        now = time.monotonic()
+        dirty = [machine for machine in self.machines if machine.dirty]
+        unwell = [m for m in self.machines if m.seen is None or m.seen.findings]
+        stale = [machine for machine in unwell if now - machine.asked >= KEEPS]
+        return _unique([*dirty, *stale]) or unwell
+
+    async def _ask(self, machines: list[Machine]) -> None:
+        await asyncio.gather(*(self._look_at(machine) for machine in machines))
+
+    async def _look_at(self, machine: Machine) -> None:
+        async with self._at_once:
+            machine.dirty = False
+            try:
+                async with asyncio.timeout(ATTEMPT):
+                    machine.seen = await self.examine(machine)
+            except TalosError as error:
+                machine.seen = await untold(machine, error)
+            except TimeoutError:
+                machine.seen = await untold(machine, TalosError(Reason.TIMEOUT, f"no answer within {ATTEMPT:.0f} s"))
+            machine.asked = time.monotonic()
+
+    async def _follow(self, machine: Machine, kind: Kind, name: str | None) -> None:
+        """Mark the machine for another look whenever the resource changes; begin anew when the connection breaks."""
+        retry = FIRST_RETRY
+        while True:
+            with contextlib.suppress(TalosError, TimeoutError):
+                async with asyncio.timeout(ATTEMPT) as opening, aclosing(machine.client.watch(kind, name)) as changes:
+                    async for _ in changes:
+                        opening.reschedule(None)
+                        retry = FIRST_RETRY
+                        machine.dirty = True
+                        self._news.set()
+            await asyncio.sleep(retry)
+            retry = min(retry * 1.5, LONGEST_RETRY)
+
+    def _verdict(self, seen: list[Seen]) -> Verdict:
+        findings = [found for each in seen if not each.fatal for found in each.findings]
+        fatal = [found for each in seen if each.fatal for found in each.findings]
+        if not findings and not fatal:
+            findings = self.together(seen)
+        done = sum(not each.findings for each in seen)
+        return conclude(findings, [each.evidence for each in seen], done=done, total=len(seen), fatal=fatal)
+
+
+def _unique(machines: list[Machine]) -> list[Machine]:
+    return list({machine.node.name: machine for machine in machines}.values())
+
+
+def talosctl(node: NodeRef) -> str:
+    return f"talosctl -n {node.address} -e {node.address}"
+
+
+async def in_maintenance(machine: Machine) -> bool:
+    """Whether it answers without credentials; raises TalosError when it does not answer at all."""
+    try:
+        await machine.insecure.disks()
+    except TalosError as error:
+        if error.reason is Reason.REFUSED:
+            return False
+        raise
+    return True
+
+
+async def untold(machine: Machine, error: TalosError) -> Seen:
+    """Why a machine gave no answer to our credentials."""
+    node = machine.node
+    if error.reason not in (Reason.UNTRUSTED, Reason.REFUSED) or any(word in error.message for word in MENDABLE):
+        return Seen(node=node, findings=(silent(node, error),))
+    try:
+        async with asyncio.timeout(ATTEMPT):
+            maintenance = await in_maintenance(machine)
+    except (TalosError, TimeoutError):
+        return Seen(node=node, findings=(silent(node, error),))
+    found = unconfigured(node) if maintenance else foreign(node, error)
+    return Seen(node=node, findings=(found,), fatal=not maintenance)
+
+
+def silent(node: NodeRef, error: TalosError) -> Finding:
+    return Finding(
+        node=node,
+        observed=f"Talos API ({node.address}:{PORT}): {error.message}",
+        cause=_silence(error),
+        look=(
+            f"ssh root@{node.host} qm status {node.vmid}",
+            f"ssh root@{node.host} qm config {node.vmid}   (boot order, network, VLAN tag)",
+            f"nc -vz {node.address} {PORT}",
+        ),
+    )
+
+
+def _silence(error: TalosError) -> str:
+    if error.reason is Reason.STATUS:
+        return "the machine answers, but not this question (yet)"
+    if "refused" in error.message.lower():
+        return "the machine is up, its API is not (yet): still booting"
+    return f"not powered on, wrong VLAN, firewall on port {PORT}, or a boot order that does not reach the disk"
+
+
+def unconfigured(node: NodeRef) -> Finding:
+    return Finding(
+        node=node,
+        observed="in maintenance mode: it carries no machine configuration",
+        cause="the configuration was not applied or was lost, or no disk matches its install selector",
+        look=(
+            f"talosctl -n {node.address} get disks --insecure",
+            f"talosctl -n {node.address} dmesg --insecure | tail -50",
+            f"talosctl -n {node.address} reset --insecure   (to begin this machine anew)",
+        ),
+    )
+
+
+def foreign(node: NodeRef, error: TalosError) -> Finding:
+    return Finding(
+        node=node,
+        observed=f"it carries another cluster's credentials ({error.message})",
+        cause="this machine was installed by another cluster, or with Talos secrets this stack no longer has",
+        look=(
+            f"openssl s_client -connect {node.address}:{PORT} -showcerts </dev/null",
+            f"ssh root@{node.host} qm config {node.vmid}",
+            "restore the stack's Talos secrets, or wipe the machine's disk and begin it anew",
+        ),
+    )
