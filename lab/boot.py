@@ -52,3 +52,6 @@ class Power(Protocol):
 
     def addresses(self, vmid: int) -> list[str]:
         """IPv4 addresses in CIDR form that the guest agent reports; empty while it does not run."""
+
+    async def erase(self, vmid: int) -> None:
+        """The virtual machine was destroyed, disks and all; one made later with the same id starts blank."""
