@@ -1,0 +1,60 @@
+"""A Helm chart, packed from the directory in which its authors keep it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lab.internet.archive import pack, read_tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    metadata: dict[str, Any]
+    """Its Chart.yaml, with the version it is served under."""
+    archive: bytes
+    found_version: str
+    """The version the directory itself names."""
+
+    @property
+    def name(self) -> str:
+        return str(self.metadata["name"])
+
+    @property
+    def version(self) -> str:
+        return str(self.metadata["version"])
+
+    @property
+    def filename(self) -> str:
+        return f"{self.name}-{self.version}.tgz"
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.archive).hexdigest()
+
+    @property
+    def skew(self) -> str | None:
+        """How the packed chart differs from what its directory says, for the report."""
+        if self.found_version == self.version:
+            return None
+        return f"chart {self.name} {self.version} was packed from sources that call themselves {self.found_version}"
+
+    def config(self) -> bytes:
+        """Its metadata as JSON, which is what an OCI artifact carries beside the archive."""
+        return json.dumps(self.metadata, sort_keys=True).encode()
+
+
+def pack_chart(directory: Path, version: str) -> Chart:
+    """The chart of this directory under this version."""
+    metadata = yaml.safe_load((directory / "Chart.yaml").read_text(encoding="utf-8"))
+    found = str(metadata["version"])
+    files = read_tree(directory, str(metadata["name"]))
+    if found != version:
+        metadata["version"] = version
+        files[f"{metadata['name']}/Chart.yaml"] = yaml.safe_dump(metadata, sort_keys=False).encode()
+    return Chart(metadata=metadata, archive=pack(files), found_version=found)
