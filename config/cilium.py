@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address
-from typing import Annotated, Any, Literal
+from ipaddress import IPv4Address, IPv4Network
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, model_validator
 
@@ -57,10 +57,7 @@ class Pool(Section):
 
     @property
     def span(self) -> AddressRange:
-        if self.cidr is not None:
-            return AddressRange.of(self.cidr)
-        assert self.range is not None  # noqa: S101 - the validator saw to it
-        return self.range
+        return self.range or AddressRange.of(cast(IPv4Network, self.cidr))
 
     def __contains__(self, address: IPv4Address) -> bool:
         return address in self.span

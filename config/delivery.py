@@ -54,7 +54,7 @@ class Storage(Section):
     role: Literal["provider", "consumer", "none"]
     csi: Csi | None = None
     provider_stack: str | None = None
-    """Name of the cluster whose in-cluster storage this one consumes."""
+    """The stack whose in-cluster storage this cluster consumes."""
     components: list[str] = Field(default_factory=list)
     """In-cluster storage, such as rook-ceph-operator; only a provider may have it."""
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pulumi
+from pulumi.runtime import get_config_env, is_config_secret
+from pulumi.runtime.config import CONFIG
 
-from . import secrets
-from .errors import refusal
+from . import pair, peers, rules, secrets, structure
+from .errors import Problem, nearest, refusal
+from .leaks import OUTSIDE, leaks
 from .model import ClusterConfig
+from .pair import Peers
 from .secrets import Secrets
 
 PROJECT = Path(__file__).resolve().parent.parent
+ENGINE = ">=3.220.0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,14 +31,86 @@ class Settings:
     """Of the cluster's whole desired state: the trigger of every gate."""
     warnings: list[str]
     peers: dict[str, ClusterConfig]
-    """The other stack files of the project, by stack."""
+    """The clusters of the project's other stack files, by stack."""
 
 
 def load(directory: Path = PROJECT) -> Settings:
+    """Raises RunError with every problem; registers nothing."""
     config = pulumi.Config()
-    cluster = ClusterConfig.model_validate(config.require_object("cluster"))
+    data, found = _data(config)
+    parsed = structure.parse(data)
+    others, unreadable = peers.read(directory, pulumi.get_stack(), config.full_key("cluster"))
     read = secrets.read(config)
-    problems = [*read.problems, *secrets.check(read, cluster)]
-    if problems:
-        raise refusal(f"Pulumi.{pulumi.get_stack()}.yaml", problems)
-    return Settings(cluster=cluster, secrets=read.seal(), digest=cluster.digest, warnings=[], peers={})
+    problems = [
+        *_engine(),
+        *_unknown_keys(config),
+        *found,
+        *_unless_leaked(parsed.problems, {problem.path for problem in found}),
+        *rules.check(parsed, others),
+        *unreadable,
+        *read.problems,
+        *secrets.check_shape(read),
+        *rules.readable(secrets.check(read, parsed.cluster), parsed.cluster),
+    ]
+    errors = [problem for problem in problems if not problem.warning]
+    if errors:
+        raise refusal(f"Pulumi.{pulumi.get_stack()}.yaml", errors)
+    cluster = with_mesh_routing(parsed.cluster, others)
+    return Settings(
+        cluster=cluster,
+        secrets=read.seal(),
+        digest=cluster.digest,
+        warnings=[str(problem) for problem in problems],
+        peers=others,
+    )
+
+
+def with_mesh_routing(cluster: ClusterConfig, others: Peers) -> ClusterConfig:
+    """Fills in what only the project as a whole knows: the network around all meshed pods."""
+    if cluster.cilium.native_routing_cidr:
+        return cluster
+    cilium = cluster.cilium.model_copy(update={"native_routing_cidr": pair.mesh_network(cluster, others)})
+    return cluster.model_copy(update={"cilium": cilium})
+
+
+def _data(config: pulumi.Config) -> tuple[Any, list[Problem]]:
+    text = config.get("cluster")
+    if text is None:
+        fix = "describe one, as Pulumi.infra.yaml does"
+        return None, [Problem(path="cluster", message="the stack file describes no cluster", fix=fix)]
+    try:
+        data = json.loads(text)
+    except ValueError:
+        return None, [Problem(path="cluster", message="is not an object", fix="write a mapping under cluster:")]
+    found = list(leaks(data))
+    if not found and is_config_secret(config.full_key("cluster")):
+        message = "something in it is encrypted (secure:), and would be decrypted into the state in clear"
+        found = [Problem(path="cluster", message=message, fix=OUTSIDE)]
+    return data, found
+
+
+def _unless_leaked(problems: list[Problem], leaked: set[str]) -> Iterator[Problem]:
+    """What holds a secret is reported once, and never with its value."""
+    yield from (problem for problem in problems if problem.path not in leaked)
+
+
+def _unknown_keys(config: pulumi.Config) -> Iterator[Problem]:
+    known = ["cluster", *secrets.KEYS]
+    prefix = config.full_key("")
+    for key in CONFIG.get() or get_config_env():
+        name = key.removeprefix(prefix)
+        if key.startswith(prefix) and name not in known:
+            yield Problem(path=name, message="unknown key", fix=nearest(name, known, "remove it"))
+
+
+def _engine() -> Iterator[Problem]:
+    try:
+        pulumi.require_pulumi_version(ENGINE)
+    except AttributeError:
+        return  # the SDK's mock engine has no version to ask for
+    except Exception as error:  # the SDK raises nothing narrower
+        yield Problem(
+            path="pulumi",
+            message=f"this engine is not supported: {error}",
+            fix=f"install Pulumi {ENGINE}: https://www.pulumi.com/docs/install",
+        )

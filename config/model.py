@@ -57,7 +57,9 @@ class ClusterConfig(Section):
     flux: Flux
     recovery: Recovery = Recovery()
     rollout: Rollout = Rollout()
-    deadlines: dict[str, Seconds] = Field(default_factory=dict)
+    deadlines: dict[str, Seconds] = Field(
+        default_factory=dict, json_schema_extra={"propertyNames": {"enum": list(DEADLINES)}}
+    )
     """Gate to seconds, over the defaults."""
     timeouts: Timeouts = Timeouts()
     strict_placement: bool = False

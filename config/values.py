@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, summarize_address_range
 from typing import Annotated, Any
@@ -23,8 +24,13 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
+def shown(value: Any) -> str:
+    """A value as a message may show it: on one line and not long."""
+    return reprlib.repr(value)
+
+
 def refuse(message: str, fix: str) -> PydanticCustomError:
-    """An error that carries its own fix; braces are doubled because pydantic formats the message."""
+    """An error that carries its own fix."""
     return PydanticCustomError("refused", "{text}", {"text": message, "fix": fix})
 
 
@@ -33,14 +39,14 @@ def _version(value: Any) -> str:
     if not re.match(VERSION, text):
         exact = text.removeprefix("v")
         fix = f"write {exact}" if re.match(VERSION, exact) else "write one exact release, such as 1.2.3"
-        raise refuse(f"{text!r} does not name one exact release", fix)
+        raise refuse(f"{shown(text)} does not name one exact release", fix)
     return text
 
 
 def _chart_version(value: Any) -> str:
     text = str(value)
     if not re.match(CHART_VERSION, text):
-        raise refuse(f"{text!r} does not name one exact release", "write the chart's full version, such as 1.2.3")
+        raise refuse(f"{shown(text)} does not name one exact release", "write the chart's full version, such as 1.2.3")
     return text
 
 
@@ -48,16 +54,18 @@ def _address(value: Any) -> IPv4Address:
     try:
         return IPv4Address(str(value))
     except ValueError:
-        raise refuse(f"{value!r} is not an IPv4 address", "write four numbers without a prefix: 10.25.11.21") from None
+        raise refuse(
+            f"{shown(value)} is not an IPv4 address", "write four numbers without a prefix: 10.25.11.21"
+        ) from None
 
 
 def _network(value: Any) -> IPv4Network:
     try:
         network = IPv4Network(str(value), strict=False)
     except ValueError:
-        raise refuse(f"{value!r} is not an IPv4 network", "write address/prefix: 10.25.11.0/24") from None
+        raise refuse(f"{shown(value)} is not an IPv4 network", "write address/prefix: 10.25.11.0/24") from None
     if "/" not in str(value):
-        raise refuse(f"{value!r} has no prefix length", f"write {value}/24 or whichever prefix is meant")
+        raise refuse(f"{shown(value)} has no prefix length", f"write {value}/24 or whichever prefix is meant")
     if str(network.network_address) != str(value).split("/")[0]:
         raise refuse(f"{value} has host bits set", f"write {network}")
     return network
@@ -66,7 +74,7 @@ def _network(value: Any) -> IPv4Network:
 def _mac(value: Any) -> str:
     text = str(value).upper().replace("-", ":")
     if not re.match(MAC, text):
-        raise refuse(f"{value!r} is not a MAC address", 'write six quoted pairs: "BC:24:11:00:00:01"')
+        raise refuse(f"{shown(value)} is not a MAC address", 'write six quoted pairs: "BC:24:11:00:00:01"')
     if int(text[:2], 16) & 1:
         raise refuse(f"{text} is a multicast address", "make the first pair even, for instance BC:24:11:…")
     return text
@@ -104,7 +112,7 @@ def _range(value: Any) -> AddressRange:
         return value
     first, dash, last = str(value).partition("-")
     if not dash:
-        raise refuse(f"{value!r} is not a range", "write first-last: 10.25.11.120-10.25.11.129")
+        raise refuse(f"{shown(value)} is not a range", "write first-last: 10.25.11.120-10.25.11.129")
     result = AddressRange(_address(first.strip()), _address(last.strip()))
     if result.last < result.first:
         raise refuse(f"{result} runs backwards", f"write {result.last}-{result.first}")
