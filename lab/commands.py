@@ -1,0 +1,211 @@
+"""What each command of the lab's command line does."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from lab import environment, rehearsal, toolbox
+from lab.control import ControlClient
+from lab.engine import Engine
+from lab.fault_catalogue import CATALOGUE
+from lab.fault_plan import FaultRequest
+from lab.launch import PROJECT, Wish, launch
+from lab.narrator import Narrator
+from lab.rehearsal import Rehearsal
+from lab.report import Report
+from lab.run_directory import LabError, RunDirectory, known, write_private
+from lab.sandbox import Sandbox, stop
+from lab.setting import Setting
+from lab.stackfile import StackFile
+
+STACKS = ("infra", "apps")
+
+
+def rehearse(options: argparse.Namespace, narrator: Narrator) -> int:
+    keep = bool(options.keep or options.until)
+    wish = _wish(options, detached=keep)
+    sandbox = launch(wish, narrator)
+    try:
+        reports = [_rehearse_stack(sandbox, file, options, narrator) for file in wish.stacks]
+    except BaseException:
+        stop(sandbox.run)
+        raise
+    if keep:
+        narrator.say(f"the lab goes on: `python -m lab shell --name {wish.name}`, `python -m lab down {wish.name}`")
+    else:
+        stop(sandbox.run)
+    return 0 if all(report.success for report in reports) else 1
+
+
+def _rehearse_stack(sandbox: Sandbox, file: StackFile, options: argparse.Namespace, narrator: Narrator) -> Report:
+    return Rehearsal(
+        engine=Engine(sandbox=sandbox, stack=file.stack),
+        narrator=narrator,
+        programs=toolbox.origins(),
+        pace=options.pace,
+        until=options.until,
+    ).perform()
+
+
+def up(options: argparse.Namespace, narrator: Narrator) -> int:
+    wish = _wish(options, detached=True)
+    sandbox = launch(wish, narrator)
+    for file in wish.stacks:
+        with narrator.step(f"{file.stack}: an empty stack"):
+            Engine(sandbox=sandbox, stack=file.stack).prepare()
+    narrator.say(f"running: `python -m lab shell --name {wish.name}`, end it with `python -m lab down {wish.name}`")
+    return 0
+
+
+def down(options: argparse.Namespace, narrator: Narrator) -> int:
+    run = chosen(options.name, alive=options.name is None)
+    with narrator.step(f"ending {run.name}"):
+        stop(run)
+    return 0
+
+
+def status(options: argparse.Namespace, narrator: Narrator) -> int:
+    runs = [chosen(options.name)] if options.name else known(PROJECT)
+    narrator.table("labs", ("name", "state", "directory"), [(r.name, _state(r), str(r.root)) for r in runs])
+    for run in filter(RunDirectory.alive, runs):
+        seen = ControlClient(run).status()
+        narrator.table(f"{run.name}: machines", ("vmid", "name", "address", "state"), seen["machines"])
+        narrator.table(f"{run.name}: clusters", ("cluster", "members", "nodes"), seen["clusters"])
+    return 0
+
+
+def show_report(options: argparse.Namespace, narrator: Narrator) -> int:
+    run = chosen(options.name, alive=False)
+    paths = sorted(run.root.glob("report-*.json"))
+    if not paths:
+        raise LabError(f"the lab {run.name!r} has no report yet: `python -m lab rehearse` makes one")
+    reports = [Report.read(json.loads(path.read_text(encoding="utf-8"))) for path in paths]
+    for path, result in zip(paths, reports, strict=True):
+        rehearsal.tell(result, narrator)
+        narrator.say(f"the whole report: {path}")
+    return 0 if all(report.success for report in reports) else 1
+
+
+def shell(options: argparse.Namespace, narrator: Narrator) -> int:
+    run = chosen(options.name)
+    setting = Setting.read(run.setting)
+    sandbox = Sandbox(run=run, user_namespace=setting.user_namespace)
+    stack = options.stack or setting.stack_files()[0].stack
+    variables = environment.read(run) | _client_files(Engine(sandbox=sandbox, stack=stack))
+    command = [part for part in options.command if part != "--"] or [os.environ.get("SHELL", "/bin/sh")]
+    if not options.command:
+        narrator.say(f"inside the lab {run.name}; pulumi, kubectl and talosctl are on the PATH, exit leaves")
+    return subprocess.run(sandbox.command(command, directory=run.project), env=variables, check=False).returncode
+
+
+def _client_files(engine: Engine) -> dict[str, str]:
+    """KUBECONFIG and TALOSCONFIG, as far as the stack has brought them forth."""
+    variables = {"PULUMI_STACK": engine.stack}
+    for output in ("kubeconfig", "talosconfig"):
+        path = engine.run_directory.root / f"{output}.{engine.stack}"
+        if text := engine.output(output):
+            write_private(path, text)
+        variables[output.upper()] = str(path)
+    return variables
+
+
+def toolchain(_options: argparse.Namespace, narrator: Narrator) -> int:
+    columns = ("name", "version", "origin", "size")
+    narrator.table("toolchain", columns, [[row.get(column, "") for column in columns] for row in toolbox.origins()])
+    return 0
+
+
+def fault_add(options: argparse.Namespace, narrator: Narrator) -> int:
+    requests = fault_file(options.file) if options.file else [_fault_request(options)]
+    client = ControlClient(chosen(options.lab))
+    for request in requests:
+        client.add_fault(request)
+    return fault_list(options, narrator)
+
+
+def fault_list(options: argparse.Namespace, narrator: Narrator) -> int:
+    faults = ControlClient(chosen(options.lab)).faults()
+    rows = [[str(fault.get(key, "")) for key in ("name", "node", "for", "after", "state")] for fault in faults]
+    narrator.table("faults", ("fault", "node", "for", "after", "state"), rows)
+    return 0
+
+
+def fault_remove(options: argparse.Namespace, narrator: Narrator) -> int:
+    removed = ControlClient(chosen(options.lab)).remove_fault(options.fault, options.node)
+    narrator.say(f"{removed} removed")
+    return 0 if removed else 1
+
+
+def fault_catalogue(_options: argparse.Namespace, narrator: Narrator) -> int:
+    rows = [(name, entry.imitates, entry.seen, entry.gate) for name, entry in sorted(CATALOGUE.items())]
+    narrator.table("faults the lab can imitate", ("fault", "imitates", "seen", "caught by"), rows)
+    return 0
+
+
+def fault_file(path: Path | None) -> list[FaultRequest]:
+    if path is None:
+        return []
+    listed = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not isinstance(listed, list):
+        raise LabError(f"{path} is no list of faults, such as `- {{name: etcd-never-joins, node: infra-cp-2}}`")
+    return [FaultRequest.parse(item) for item in listed]
+
+
+def chosen(name: str | None, *, alive: bool = True) -> RunDirectory:
+    """The lab that is meant: the named one, or the only one there is."""
+    if name:
+        run = RunDirectory.of(PROJECT, name)
+        if not run.root.exists() or (alive and not run.alive()):
+            raise LabError(
+                f"the lab {name!r} is not {'running' if alive else 'there'}: `python -m lab status` lists them"
+            )
+        return run
+    runs = [run for run in known(PROJECT) if run.alive() or not alive]
+    if len(runs) != 1:
+        what = (
+            f"{len(runs)} labs are there ({', '.join(r.name for r in runs)}): name one" if runs else "no lab is running"
+        )
+        raise LabError(what)
+    return runs[0]
+
+
+def _fault_request(options: argparse.Namespace) -> FaultRequest:
+    if not options.fault:
+        raise LabError("which fault? `python -m lab fault catalogue` lists them")
+    pairs = [str(option).partition("=") for option in options.option]
+    return FaultRequest(
+        name=options.fault,
+        node=options.node,
+        seconds=options.seconds,
+        after=options.after,
+        options={key: value for key, _, value in pairs},
+    )
+
+
+def _wish(options: argparse.Namespace, *, detached: bool) -> Wish:
+    files = _stack_files(options)
+    return Wish(
+        name=options.name or ("all" if len(files) > 1 else files[0].stack),
+        stacks=files,
+        pace=options.pace,
+        faults=fault_file(options.faults),
+        detached=detached,
+    )
+
+
+def _stack_files(options: argparse.Namespace) -> Sequence[StackFile]:
+    if options.stack_file:
+        return [StackFile.read(options.stack_file)]
+    names = STACKS if options.stack == "all" else (options.stack,)
+    return [StackFile.read(PROJECT / f"Pulumi.{name}.yaml") for name in names]
+
+
+def _state(run: RunDirectory) -> str:
+    return "running" if run.alive() else "ended"

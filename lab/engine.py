@@ -1,0 +1,133 @@
+"""The real Pulumi engine, run inside a lab on the copy of the project."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab import environment
+from lab.fault_plan import new_events
+from lab.run_directory import LabError, RunDirectory
+from lab.sandbox import Sandbox
+
+POLL = 0.05
+TAIL = 60
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """One call of the engine, after its end."""
+
+    step: str
+    code: int
+    seconds: float
+    log: Path
+
+    def tail(self) -> str:
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-TAIL:])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    sandbox: Sandbox
+    stack: str
+
+    @property
+    def run_directory(self) -> RunDirectory:
+        return self.sandbox.run
+
+    def prepare(self) -> None:
+        """An empty stack in the run's own file backend."""
+        done = self.call("init", "stack", "init", self.stack, "--non-interactive")
+        if done.code != 0:
+            raise LabError(f"the engine cannot make the stack {self.stack}:\n{done.tail()}")
+
+    def operate(self, step: str, *arguments: str, watch: Callable[[Event], bool] | None = None) -> Finished:
+        """An operation with an event log; the engine is asked to stop as soon as `watch` says so."""
+        log = self.run_directory.events / f"{self.stack}-{step}.jsonl"
+        options = ["--stack", self.stack, "--non-interactive", "--color", "never", "--event-log", str(log)]
+        return self._run(step, [*arguments, *options], log, watch)
+
+    def call(self, step: str, *arguments: str) -> Finished:
+        return self._run(step, [*arguments, "--color", "never"], None, None)
+
+    def export(self) -> dict[str, Any]:
+        state: dict[str, Any] = json.loads(self._output("stack", "export", "--stack", self.stack))
+        return state
+
+    def output(self, name: str) -> str | None:
+        """A stack output in clear, or None while the stack has none of that name."""
+        try:
+            return self._output("stack", "output", name, "--show-secrets", "--stack", self.stack)
+        except LabError:
+            return None
+
+    def _output(self, *arguments: str) -> str:
+        done = subprocess.run(
+            self._command(list(arguments)),
+            env=environment.read(self.run_directory),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise LabError(f"pulumi {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def _command(self, arguments: list[str]) -> list[str]:
+        return self.sandbox.command(["pulumi", *arguments], directory=self.run_directory.project)
+
+    def _run(
+        self, step: str, arguments: list[str], events: Path | None, watch: Callable[[Event], bool] | None
+    ) -> Finished:
+        path = self.run_directory.logs / f"{self.stack}-{step}.log"
+        began = time.monotonic()
+        with path.open("wb") as log:
+            process = subprocess.Popen(
+                self._command(arguments),
+                env=environment.read(self.run_directory),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+            code = _follow(process, events, watch)
+        return Finished(step=step, code=code, seconds=time.monotonic() - began, log=path)
+
+
+def _follow(process: subprocess.Popen[bytes], events: Path | None, watch: Callable[[Event], bool] | None) -> int:
+    offsets: dict[Path, int] = {}
+    while True:
+        code = process.poll()
+        if events and watch and events.exists():
+            for event in new_events(events, offsets):
+                if watch(event):
+                    interrupt(process)
+        if code is not None:
+            return code
+        time.sleep(POLL)
+
+
+def interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Ask the engine to stop: the process itself, for the one that entered the namespaces passes nothing on."""
+    for child in children(process.pid):
+        os.kill(child, signal.SIGINT)
+
+
+def children(pid: int) -> list[int]:
+    return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if _parent(path) == pid]
+
+
+def _parent(stat: Path) -> int | None:
+    try:
+        return int(stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1])
+    except OSError:
+        return None
