@@ -181,9 +181,7 @@ class ProxmoxNodes(ComponentResource):
             stop_on_destroy=True,
             # Volumes that a storage driver attached belong to somebody's data.
             delete_unreferenced_disks_on_destroy=False,
-            opts=ResourceOptions(
-                parent=self, depends_on=[image], protect=config.protect_nodes, ignore_changes=["disks"]
-            ),
+            opts=ResourceOptions(parent=self, protect=config.protect_nodes, ignore_changes=["disks"]),
         )
 
 

@@ -146,7 +146,7 @@ class SealedSecretsKey(ComponentResource):
                 create=publish_script(paths, config.flux.branch, push=push),
                 environment={"GROUNDWORK_GIT_TOKEN": args.git_token} if push and args.git_token is not None else None,
                 triggers=[self.fingerprint, *(file.digest for file in files)],
-                opts=ResourceOptions(parent=self, depends_on=files),
+                opts=ResourceOptions(parent=self),
             )
         ]
 

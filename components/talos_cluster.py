@@ -123,7 +123,10 @@ class TalosCluster(ComponentResource):
             client_configuration=identity.client,
             # A second bootstrap would be a second etcd: nothing may ever replace this.
             opts=ResourceOptions(
-                parent=self, depends_on=[configured], protect=True, ignore_changes=["node", "endpoint"]
+                parent=self,
+                depends_on=[configured],
+                protect=config.protect_nodes,
+                ignore_changes=["node", "endpoint"],
             ),
         )
 
