@@ -37,7 +37,7 @@ def write(path: Path, *documents: Any) -> None:
 
 
 def write_chart(directory: Path, name: str, version: str) -> None:
-    write(directory / "Chart.yaml", {"apiVersion": "v2", "name": name, "version": version, "appVersion": "1"})
+    write(directory / "Chart.yaml", {"apiVersion": "v2", "name": name, "version": version, "displayName": "!"})
     write(directory / "values.yaml", {"replicas": 1})
     write(directory / "templates/object.yaml", {"kind": "ConfigMap"})
 
@@ -140,6 +140,7 @@ async def test_a_chart_repository_serves_what_its_index_names(client: httpx.Asyn
     (entry,) = index["entries"]["cilium"]
     archive = (await client.get(entry["urls"][0])).content
     assert entry["version"] == "1.20.1"
+    assert "displayName" not in entry, "Helm refuses an index with fields it does not know"
     assert entry["digest"] == hashlib.sha256(archive).hexdigest()
     assert {"cilium/Chart.yaml", "cilium/values.yaml", "cilium/templates/object.yaml"} == set(unpack(archive))
 

@@ -12,6 +12,12 @@ import yaml
 
 from lab.internet.archive import pack, read_tree
 
+FIELDS = (
+    *("apiVersion", "name", "version", "appVersion", "kubeVersion", "type", "description", "home", "icon", "sources"),
+    *("keywords", "maintainers", "annotations", "dependencies", "condition", "tags", "deprecated"),
+)
+"""What Helm knows of Chart.yaml; it drops other fields when it packs, and refuses an index that has them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
@@ -51,10 +57,8 @@ class Chart:
 
 def pack_chart(directory: Path, version: str) -> Chart:
     """The chart of this directory under this version."""
-    metadata = yaml.safe_load((directory / "Chart.yaml").read_text(encoding="utf-8"))
-    found = str(metadata["version"])
+    written = yaml.safe_load((directory / "Chart.yaml").read_text(encoding="utf-8"))
+    metadata = {field: written[field] for field in FIELDS if written.get(field)} | {"version": version}
     files = read_tree(directory, str(metadata["name"]))
-    if found != version:
-        metadata["version"] = version
-        files[f"{metadata['name']}/Chart.yaml"] = yaml.safe_dump(metadata, sort_keys=False).encode()
-    return Chart(metadata=metadata, archive=pack(files), found_version=found)
+    files[f"{metadata['name']}/Chart.yaml"] = yaml.safe_dump(metadata, sort_keys=False).encode()
+    return Chart(metadata=metadata, archive=pack(files), found_version=str(written["version"]))
