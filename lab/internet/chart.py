@@ -26,6 +26,8 @@ class Chart:
     archive: bytes
     found_version: str
     """The version the directory itself names."""
+    remark: str | None = None
+    """What else its authors' release job would have changed."""
 
     @property
     def name(self) -> str:
@@ -43,22 +45,24 @@ class Chart:
     def digest(self) -> str:
         return hashlib.sha256(self.archive).hexdigest()
 
-    @property
-    def skew(self) -> str | None:
-        """How the packed chart differs from what its directory says, for the report."""
-        if self.found_version == self.version:
-            return None
-        return f"chart {self.name} {self.version} was packed from sources that call themselves {self.found_version}"
+    def skews(self) -> list[str]:
+        """How it differs from what its authors released, for the report."""
+        found = []
+        if self.found_version != self.version:
+            found.append(f"chart {self.name} {self.version} was packed from sources of {self.found_version}")
+        if self.remark:
+            found.append(f"chart {self.name} {self.version}: {self.remark}")
+        return found
 
     def config(self) -> bytes:
         """Its metadata as JSON, which is what an OCI artifact carries beside the archive."""
         return json.dumps(self.metadata, sort_keys=True).encode()
 
 
-def pack_chart(directory: Path, version: str) -> Chart:
+def pack_chart(directory: Path, version: str, remark: str | None = None) -> Chart:
     """The chart of this directory under this version."""
     written = yaml.safe_load((directory / "Chart.yaml").read_text(encoding="utf-8"))
     metadata = {field: written[field] for field in FIELDS if written.get(field)} | {"version": version}
     files = read_tree(directory, str(metadata["name"]))
     files[f"{metadata['name']}/Chart.yaml"] = yaml.safe_dump(metadata, sort_keys=False).encode()
-    return Chart(metadata=metadata, archive=pack(files), found_version=str(written["version"]))
+    return Chart(metadata=metadata, archive=pack(files), found_version=str(written["version"]), remark=remark)

@@ -20,6 +20,7 @@ class ChartSource:
     directory: str
     versions: dict[str, str]
     """Module version by chart version."""
+    remark: str | None = None
 
     async def chart(self, workshop: Workshop, version: str) -> Chart:
         module_version = self.versions.get(version)
@@ -27,7 +28,7 @@ class ChartSource:
             raise LookupError(f"the lab has no chart {self.name} {version}, only {', '.join(self.versions)}")
 
         def recipe(module: Path) -> Chart:
-            return pack_chart(module / self.directory, version)
+            return pack_chart(module / self.directory, version, self.remark)
 
         return await workshop.make(self.module, module_version, recipe, key=(self.name, version))
 
@@ -52,6 +53,7 @@ def chart_sources(versions: dict[str, str]) -> list[ChartSource]:
             module="github.com/cilium/cilium",
             directory="install/kubernetes/cilium",
             versions={cilium: f"v{cilium}"} if cilium else {},
+            remark="its values name Cilium's own images by tag, where the released chart adds their digests",
         ),
         ChartSource(
             name="sealed-secrets",

@@ -88,9 +88,9 @@ class Internet:
         return RemoteFile(url=url, size=int(answer.headers["content-length"]), mimetype=answer.headers["content-type"])
 
     def skews(self) -> list[str]:
-        """Charts whose sources carry another version than they are served under, of those served so far."""
+        """How the charts served so far differ from the released ones."""
         charts = (made for made in self._workshop.finished() if isinstance(made, Chart))
-        return [skew for chart in charts if (skew := chart.skew)]
+        return [skew for chart in charts for skew in chart.skews()]
 
     def _fixed_sites(self) -> dict[str, Site]:
         releases = ReleaseFiles(self._workshop)
