@@ -43,12 +43,37 @@ def cluster_settings(config: ClusterConfig) -> dict[str, str]:
         "PROXMOX_CSI_VERSION": config.versions.proxmox_csi,
         "SEALING_NAMESPACE": config.sealing.namespace,
         **{f"{name.upper()}_IP": address for name, address in config.lb_addresses.items()},
+        "CSI": switch(config.storage.csi is not None),
+        "GATEWAY": switch(config.cilium.gateway_api and "gateway" in config.lb_addresses),
+        "BGP": switch(config.cilium.announce == "bgp"),
+        **storage_settings(config),
+        **bgp_settings(config),
     }
-    if config.storage.csi:
-        settings["CSI_STORAGE"] = config.storage.csi.storage
-        settings["CSI_STORAGE_CLASS"] = config.storage.csi.storage_class
-        settings["CSI_NAMESPACE"] = config.storage.csi.namespace
     return {key: str(value) for key, value in sorted(settings.items())}
+
+
+def switch(on: bool) -> str:
+    """The tree turns pieces on and off by these words."""
+    return "enabled" if on else "disabled"
+
+
+def storage_settings(config: ClusterConfig) -> dict[str, str]:
+    csi = config.storage.csi
+    if csi is None:
+        return {}
+    return {"CSI_STORAGE": csi.storage, "CSI_STORAGE_CLASS": csi.storage_class, "CSI_NAMESPACE": csi.namespace}
+
+
+def bgp_settings(config: ClusterConfig) -> dict[str, str]:
+    bgp = config.cilium.bgp
+    if bgp is None:
+        return {}
+    peer = bgp.peers[0]
+    return {
+        "BGP_LOCAL_ASN": str(bgp.local_asn),
+        "BGP_PEER_ASN": str(peer.asn),
+        "BGP_PEER_ADDRESS": str(peer.address),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
