@@ -24,6 +24,8 @@ from components.talos_identity import TalosIdentity, TalosIdentityArgs
 settings = config.load()
 cluster, secrets = settings.cluster, settings.secrets
 stage = Stage(config=cluster, trigger=settings.digest)
+for warning in settings.warnings:
+    pulumi.warn(warning)
 
 proxmox_provider = proxmoxve.Provider(
     "proxmox",

@@ -80,7 +80,7 @@ def expected_edges(graph: Run, stack: str) -> dict[str, set[str]]:
 
 
 def _in_table(type_: str, name: str) -> bool:
-    short = type_.split(":")[-1]
+    short = type_.rsplit(":", maxsplit=1)[-1]
     if short == "Gate":
         return False
     prefixes = {key.split(" ")[0] for key in STAGES}

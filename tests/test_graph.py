@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pulumi
@@ -45,7 +46,7 @@ def test_every_stage_waits_for_exactly_the_stages_it_builds_on(graph: Run, stack
 
 
 def test_every_component_waits_for_all_of_the_one_before(graph: Run, stack: str) -> None:
-    for earlier, later in zip(COMPONENTS_IN_ORDER, COMPONENTS_IN_ORDER[1:], strict=False):
+    for earlier, later in pairwise(COMPONENTS_IN_ORDER):
         customs = {urn for urn in graph.inside(component(graph, stack, earlier)) if graph.all[urn].custom}
         ends = {graph.one("dynamic/groundwork:Gate", f"{stack}-{name}").urn for name in GATES_AT_THE_END[later]}
         for end in ends:
@@ -90,9 +91,10 @@ def test_every_child_is_parented_to_its_component(graph: Run) -> None:
         if each.type.startswith(("pulumi:pulumi:Stack", "pulumi:providers")):
             continue
         parent = graph.all.get(each.parent)
-        at_the_top = parent is None or parent.type == "pulumi:pulumi:Stack"
-        assert at_the_top or not parent.custom, each.urn
-        assert at_the_top == each.type.startswith("groundwork:index") or not at_the_top, each.urn
+        if parent is None or parent.type == "pulumi:pulumi:Stack":
+            assert each.type.startswith("groundwork:index"), each.urn
+        else:
+            assert not parent.custom, each.urn
 
 
 def test_every_component_owns_a_custom_resource(graph: Run) -> None:

@@ -100,11 +100,11 @@ def test_a_sealed_file_is_written_and_its_state_holds_no_plain_value(tmp_path: P
 
 def test_a_sealed_file_is_written_again_when_content_or_key_changes(tmp_path: Path) -> None:
     provider = SealedFileProvider()
-    created = provider.create(props(tmp_path))
-    assert provider.diff("id", created.outs, props(tmp_path)).changes is False
-    assert provider.diff("id", created.outs, props(tmp_path, digest="2")).changes is True
+    outs = provider.create(props(tmp_path)).outs or {}
+    assert provider.diff("id", outs, props(tmp_path)).changes is False
+    assert provider.diff("id", outs, props(tmp_path, digest="2")).changes is True
     before = (tmp_path / "sealed/db.yaml").read_text()
-    provider.update("id", created.outs, props(tmp_path, digest="2"))
+    provider.update("id", outs, props(tmp_path, digest="2"))
     assert (tmp_path / "sealed/db.yaml").read_text() != before
 
 
