@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
 from typing import Any
 
-from gates.kubernetes import Kubernetes, Object
+from pydantic.dataclasses import dataclass
+
+from gates.kubernetes import Kubernetes, Object, kubectl
 from gates.session import Session
+from gates.target import STRICT
 from gates.trouble import TroubleError
 from gates.verdict import Failed, Finding, Healthy, Verdict, Waiting
 from gates.watch import Kind, Watched
@@ -18,6 +22,15 @@ Judge = Callable[[Lists], Verdict]
 NODES = Kind(path="/api/v1/nodes", name="nodes")
 PODS = Kind(path="/api/v1/pods", name="pods")
 EVENTS_PATH = "/api/v1/events"
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ClusterTarget:
+    kubeconfig: str = field(repr=False)
+
+    @property
+    def kubectl(self) -> str:
+        return kubectl(self.kubeconfig)
 
 
 class ClusterSession(Session):
@@ -80,6 +93,12 @@ def condition(item: Object, kind: str) -> Object:
 
 def is_true(item: Object, kind: str) -> bool:
     return condition(item, kind).get("status") == "True"
+
+
+def reconciled(item: Object) -> bool:
+    """Ready, and that of the spec as it is now."""
+    ready, generation = condition(item, "Ready"), int(item["metadata"].get("generation", 0))
+    return ready.get("status") == "True" and int(ready.get("observedGeneration", generation)) >= generation
 
 
 def said(item: Object, kind: str) -> str:

@@ -62,9 +62,9 @@ class Kubernetes:
             base_url=self.server, headers=headers, verify=config.context(), trust_env=False, timeout=ATTEMPT
         )
 
-    async def get(self, path: str, **query: str) -> Object:
+    async def get(self, path: str, /, *, metadata_only: bool = False, **query: str) -> Object:
         """A JSON object, or TroubleError."""
-        answer = await self._send("GET", path, params=query)
+        answer = await self._send("GET", path, params=query, headers=_accept("List" if metadata_only else None))
         return dict(answer.json())
 
     async def post(self, path: str, body: Object) -> Object:
@@ -75,9 +75,12 @@ class Kubernetes:
     async def text(self, path: str, **query: str) -> str:
         return (await self._send("GET", path, params=query)).text
 
-    async def watch(self, path: str, version: str, *, seconds: int) -> AsyncGenerator[Object, None]:
+    async def watch(
+        self, path: str, version: str, *, seconds: int, query: Mapping[str, str], metadata_only: bool = False
+    ) -> AsyncGenerator[Object, None]:
         """Events after a version, for some seconds."""
-        query = {
+        params = {
+            **query,
             "watch": "1",
             "resourceVersion": version,
             "allowWatchBookmarks": "true",
@@ -85,7 +88,8 @@ class Kubernetes:
         }
         try:
             timeout = httpx.Timeout(ATTEMPT, read=seconds + ATTEMPT)
-            async with self._http.stream("GET", path, params=query, timeout=timeout) as answer:
+            headers = _accept("" if metadata_only else None)
+            async with self._http.stream("GET", path, params=params, headers=headers, timeout=timeout) as answer:
                 if answer.status_code != 200:
                     await answer.aread()
                     raise refused(answer, self.server)
@@ -123,6 +127,13 @@ def refused(answer: httpx.Response, where: str) -> TroubleError:
 def kubectl(kubeconfig: str) -> str:
     """How a command asks the same API server, whatever the operator's own kubeconfig names."""
     return f"kubectl --server={Kubeconfig.parse(kubeconfig).server}"
+
+
+def _accept(metadata: str | None) -> dict[str, str]:
+    """Asks for whole objects, or for nothing but their metadata."""
+    if metadata is None:
+        return {"Accept": "application/json"}
+    return {"Accept": f"application/json;as=PartialObjectMetadata{metadata};g=meta.k8s.io;v=v1"}
 
 
 def _said(answer: httpx.Response) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from functools import partial
 from typing import Any
 
 from pydantic.dataclasses import dataclass
 
-from gates.cluster import NODES, ClusterSession, Lists, by_name, condition, name_of, said
-from gates.kubernetes import Object, kubectl
+from gates.cluster import NODES, ClusterSession, ClusterTarget, Lists, by_name, condition, name_of, said
+from gates.kubernetes import Object
 from gates.session import Session
 from gates.target import STRICT, NodeRef, parse
 from gates.verdict import Finding, Verdict, conclude
@@ -25,13 +24,8 @@ LEFTOVER_TAINTS = {
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class NodesTarget:
+class NodesTarget(ClusterTarget):
     nodes: list[NodeRef]
-    kubeconfig: str = field(repr=False)
-
-    @property
-    def kubectl(self) -> str:
-        return kubectl(self.kubeconfig)
 
 
 def registered(target: Mapping[str, Any]) -> Session:

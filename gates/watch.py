@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -25,6 +25,15 @@ class Kind:
     """What to call it in a message."""
     optional: bool = False
     """Whether the API may not serve it at all; it then counts as empty."""
+    labels: str = ""
+    fields: str = ""
+    metadata_only: bool = False
+    """For Secrets, whose content is nobody's business."""
+
+    @property
+    def query(self) -> dict[str, str]:
+        wanted = {"labelSelector": self.labels, "fieldSelector": self.fields}
+        return {key: value for key, value in wanted.items() if value}
 
 
 @dataclass(kw_only=True)
@@ -99,7 +108,8 @@ class Watched:
 
     async def _list(self, each: Collection) -> None:
         try:
-            each.fill(await self.api.get(each.kind.path))
+            kind = each.kind
+            each.fill(await self.api.get(kind.path, metadata_only=kind.metadata_only, **kind.query))
         except TroubleError as trouble:
             each.fail(trouble)
 
@@ -107,7 +117,7 @@ class Watched:
         retry = FIRST_RETRY
         while True:
             try:
-                async with aclosing(self.api.watch(each.kind.path, each.version, seconds=RELIST)) as events:
+                async with aclosing(self._events(each)) as events:
                     async for event in events:
                         self._take(each, event)
                         retry = FIRST_RETRY
@@ -115,6 +125,12 @@ class Watched:
                 await asyncio.sleep(retry)
                 retry = min(retry * 1.5, LONGEST_RETRY)
             await self._relist(each)
+
+    def _events(self, each: Collection) -> AsyncGenerator[Object, None]:
+        kind = each.kind
+        return self.api.watch(
+            kind.path, each.version, seconds=RELIST, metadata_only=kind.metadata_only, query=kind.query
+        )
 
     def _take(self, each: Collection, event: Object) -> None:
         each.apply(event)
