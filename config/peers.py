@@ -12,6 +12,9 @@ from .errors import Problem
 from .model import ClusterConfig
 from .structure import parse
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The quick one where it was built."""
+
 
 def read(directory: Path, own_stack: str, key: str) -> tuple[dict[str, ClusterConfig], list[Problem]]:
     """Clusters by stack. A file without the key belongs to something else; an unreadable one is a problem."""
@@ -35,7 +38,7 @@ def _files(directory: Path) -> Iterator[tuple[str, Path]]:
 
 def _cluster(path: Path, key: str) -> ClusterConfig | Problem | None:
     try:
-        document: Any = yaml.safe_load(path.read_text())
+        document: Any = yaml.load(path.read_text(), Loader=LOADER)  # noqa: S506 - a safe loader either way
     except yaml.YAMLError:
         return _unreadable(path, "is not YAML")
     data = ((document or {}).get("config") or {}).get(key)

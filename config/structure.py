@@ -89,9 +89,8 @@ def _keys_at(location: Location) -> list[str]:
     """The keys known at a location, found by walking the models' types."""
     kind: Any = ClusterConfig
     for part in location:
-        kind = _inside(_plain(kind), part)
-    kind = _plain(kind)
-    return list(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
+        kind = _plain(_inside(kind, part))
+    return list(kind.model_fields)
 
 
 def _inside(kind: Any, part: int | str) -> Any:

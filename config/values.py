@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import reprlib
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, summarize_address_range
+from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
@@ -80,7 +80,7 @@ def _mac(value: Any) -> str:
     return text
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class AddressRange:
     """First and last address, both included."""
 
@@ -99,17 +99,12 @@ class AddressRange:
     def within(self, network: IPv4Network) -> bool:
         return self.first in network and self.last in network
 
-    def networks(self) -> list[IPv4Network]:
-        return list(summarize_address_range(self.first, self.last))
-
     @classmethod
     def of(cls, network: IPv4Network) -> AddressRange:
         return cls(network.network_address, network.broadcast_address)
 
 
 def _range(value: Any) -> AddressRange:
-    if isinstance(value, AddressRange):
-        return value
     first, dash, last = str(value).partition("-")
     if not dash:
         raise refuse(f"{shown(value)} is not a range", "write first-last: 10.25.11.120-10.25.11.129")

@@ -44,7 +44,7 @@ def talos_is_supported(cluster: ClusterConfig) -> Iterator[Problem]:
 
 def contract_is_not_ahead(cluster: ClusterConfig) -> Iterator[Problem]:
     contract, talos = cluster.versions.talos_contract, cluster.versions.talos
-    if numbers(contract) > numbers(talos):
+    if minor(contract) > minor(talos):
         yield Problem(
             path="cluster.versions.talos_contract",
             message=f"the configuration format of Talos {contract} is newer than the Talos {talos} that has to read it",
