@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +13,7 @@ from pulumi import ComponentResource, Input, Resource, ResourceOptions
 
 from components import cilium_values
 from components.retained import retained
+from components.rollout import Rollout
 from components.stage import Stage
 from config import ClusterConfig, Pool
 
@@ -59,6 +62,10 @@ def pool_spec(pool: Pool) -> dict[str, Any]:
     return {"blocks": blocks, **selector}
 
 
+def digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
 @dataclass(frozen=True, kw_only=True)
 class CiliumReleaseArgs:
     stage: Stage
@@ -76,6 +83,7 @@ class CiliumRelease(ComponentResource):
         self.values = cilium_values.values(config)
         crds = self._crds(name, args)
         release = self._release(config, crds)
+        self._record(name, config, release)
         healthy = self._gate_network(args, release)
         self._pools(name, args, healthy)
         self.register_outputs({"values": self.values})
@@ -107,6 +115,17 @@ class CiliumRelease(ComponentResource):
             values=self.values,
             skip_await=True,
             opts=retained(self, after=after, ignore_changes=frozen),
+        )
+
+    def _record(self, name: str, config: ClusterConfig, release: Resource) -> None:
+        desired = {"version": config.versions.cilium, **{key: digest(value) for key, value in self.values.items()}}
+        Rollout(
+            f"{name}-cilium",
+            what="Cilium's configuration",
+            remedy="set rollout.cilium to apply it; every agent restarts",
+            desired=desired,
+            rolling=list(desired) if config.rollout.cilium else [],
+            opts=ResourceOptions(parent=self, depends_on=[release]),
         )
 
     def _gate_network(self, args: CiliumReleaseArgs, release: Resource) -> list[Resource]:

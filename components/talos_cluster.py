@@ -11,6 +11,7 @@ import pulumiverse_talos as talos
 from pulumi import ComponentResource, InvokeOutputOptions, Output, ResourceOptions
 
 from components import kubeconfig, machine_config
+from components.rollout import Rollout
 from components.stage import Stage
 from components.talos_identity import TalosIdentity
 from config import ClusterConfig
@@ -70,6 +71,14 @@ class TalosCluster(ComponentResource):
             Output.all(**rendered).apply(lambda all_: {node: _digest(text) for node, text in all_.items()})
         )
         applied = [self._apply(config, identity, node, rendered[node]) for node in config.nodes]
+        Rollout(
+            f"{name}-machine-configurations",
+            what="the machine configuration",
+            remedy="name a node in rollout.nodes to apply it, one node at a time",
+            desired=self.digests,
+            rolling=list(config.rollout.nodes),
+            opts=ResourceOptions(parent=self, depends_on=applied),
+        )
         everyone = {"nodes": stage.nodes(), "talos": identity.gate_credentials}
         control_planes = {"nodes": stage.nodes("controlplane"), "talos": identity.gate_credentials}
         configured = stage.gate("G2", "talos-configured", everyone, parent=self, after=applied)
