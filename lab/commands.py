@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from lab import environment, rehearsal, toolbox
+from lab import client_files, environment, rehearsal, toolbox
 from lab.control import ControlClient
 from lab.engine import Engine
 from lab.fault_catalogue import CATALOGUE
@@ -20,7 +20,7 @@ from lab.launch import PROJECT, Wish, launch
 from lab.narrator import Narrator
 from lab.rehearsal import Rehearsal
 from lab.report import Report
-from lab.run_directory import LabError, RunDirectory, known, write_private
+from lab.run_directory import LabError, RunDirectory, known
 from lab.sandbox import Sandbox, stop
 from lab.setting import Setting
 from lab.stackfile import StackFile
@@ -94,26 +94,19 @@ def show_report(options: argparse.Namespace, narrator: Narrator) -> int:
 
 
 def shell(options: argparse.Namespace, narrator: Narrator) -> int:
+    """Inside, with clients that find the cluster as far as the stack has brought it forth."""
     run = chosen(options.name)
     setting = Setting.read(run.setting)
     sandbox = Sandbox(run=run, user_namespace=setting.user_namespace)
-    stack = options.stack or setting.stack_files()[0].stack
-    variables = environment.read(run) | _client_files(Engine(sandbox=sandbox, stack=stack))
+    files = {file.stack: file for file in setting.stack_files()}
+    stack = options.stack or next(iter(files))
+    state = Engine(sandbox=sandbox, stack=stack).export(show_secrets=True)
+    addresses = [str(node["address"]) for node in files[stack].nodes.values()]
+    variables = environment.read(run) | client_files.write(state, run.root, stack, addresses) | {"PULUMI_STACK": stack}
     command = [part for part in options.command if part != "--"] or [os.environ.get("SHELL", "/bin/sh")]
     if not options.command:
         narrator.say(f"inside the lab {run.name}; pulumi, kubectl and talosctl are on the PATH, exit leaves")
     return subprocess.run(sandbox.command(command, directory=run.project), env=variables, check=False).returncode
-
-
-def _client_files(engine: Engine) -> dict[str, str]:
-    """KUBECONFIG and TALOSCONFIG, as far as the stack has brought them forth."""
-    variables = {"PULUMI_STACK": engine.stack}
-    for output in ("kubeconfig", "talosconfig"):
-        path = engine.run_directory.root / f"{output}.{engine.stack}"
-        if text := engine.output(output):
-            write_private(path, text)
-        variables[output.upper()] = str(path)
-    return variables
 
 
 def toolchain(_options: argparse.Namespace, narrator: Narrator) -> int:

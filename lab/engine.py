@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ class Finished:
 
     step: str
     code: int
+    began: datetime
     seconds: float
     log: Path
 
@@ -60,16 +62,10 @@ class Engine:
     def call(self, step: str, *arguments: str) -> Finished:
         return self._run(step, [*arguments, "--color", "never"], None, None)
 
-    def export(self) -> dict[str, Any]:
-        state: dict[str, Any] = json.loads(self._output("stack", "export", "--stack", self.stack))
+    def export(self, *, show_secrets: bool = False) -> dict[str, Any]:
+        options = ["--show-secrets"] if show_secrets else []
+        state: dict[str, Any] = json.loads(self._output("stack", "export", "--stack", self.stack, *options))
         return state
-
-    def output(self, name: str) -> str | None:
-        """A stack output in clear, or None while the stack has none of that name."""
-        try:
-            return self._output("stack", "output", name, "--show-secrets", "--stack", self.stack)
-        except LabError:
-            return None
 
     def _output(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -90,7 +86,7 @@ class Engine:
         self, step: str, arguments: list[str], events: Path | None, watch: Callable[[Event], bool] | None
     ) -> Finished:
         path = self.run_directory.logs / f"{self.stack}-{step}.log"
-        began = time.monotonic()
+        began, clock = datetime.now(UTC), time.monotonic()
         with path.open("wb") as log:
             process = subprocess.Popen(
                 self._command(arguments),
@@ -100,7 +96,7 @@ class Engine:
                 stderr=subprocess.STDOUT,
             )
             code = _follow(process, events, watch)
-        return Finished(step=step, code=code, seconds=time.monotonic() - began, log=path)
+        return Finished(step=step, code=code, began=began, seconds=time.monotonic() - clock, log=path)
 
 
 def _follow(process: subprocess.Popen[bytes], events: Path | None, watch: Callable[[Event], bool] | None) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab import environment, setting, staging
+from lab import environment, setting, staging, toolbox
 from lab.authority import Authority
 from lab.control import ControlClient
 from lab.fault_plan import FaultRequest
@@ -62,6 +62,7 @@ def prepare(wish: Wish, sandbox: Sandbox) -> None:
     staging.stage(PROJECT, run, wish.stacks)
     Authority(run.authority).bundle()
     setting.write_etc(run.etc)
+    toolbox.provision(run)
     credentials = environment.Credentials.fresh()
     environment.write(run, environment.program_environment(run, wish.stacks, credentials), credentials)
     Setting(

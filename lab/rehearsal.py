@@ -14,6 +14,7 @@ from lab.engine import Engine, Event, Finished
 from lab.fault_plan import gate_names
 from lab.narrator import Narrator
 from lab.report import Report
+from lab.request_log import RequestLog
 
 STEPS = {
     "preview": ("preview", "--suppress-outputs"),
@@ -81,7 +82,7 @@ class Rehearsal:
             success=failed is None,
             failure=f"{failed.step} ended with {failed.code}" if failed else None,
             stopped_after=self.until if self.stopped else None,
-            steps=report.steps(self.finished),
+            steps=report.steps(self.finished, RequestLog(run.requests).entries()),
             gates=report.gates(self.engine.export()),
             programs=self.programs,
             faults=ControlClient(run).faults(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from lab.engine import Finished
@@ -93,8 +94,22 @@ def gates(state: Mapping[str, Any]) -> list[GateRecord]:
     return sorted(map(_record, filter(_is_gate, resources)), key=lambda record: record.finished)
 
 
-def steps(finished: Iterable[Finished]) -> list[dict[str, Any]]:
-    return [{"step": f.step, "seconds": round(f.seconds, 1), "exit_code": f.code, "log": str(f.log)} for f in finished]
+def steps(finished: Iterable[Finished], requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What the engine did, with how much of it was asked of the emulators and how much of that was a change."""
+    return [_step(done, requests) for done in finished]
+
+
+def _step(done: Finished, requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    ended = done.began + timedelta(seconds=done.seconds)
+    during = [entry for entry in requests if done.began <= datetime.fromisoformat(entry["time"]) <= ended]
+    return {
+        "step": done.step,
+        "seconds": round(done.seconds, 1),
+        "exit_code": done.code,
+        "requests": len(during),
+        "writes": sum(bool(entry["write"]) for entry in during),
+        "log": str(done.log),
+    }
 
 
 def _is_gate(resource: Mapping[str, Any]) -> bool:

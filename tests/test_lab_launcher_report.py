@@ -1,5 +1,6 @@
 import io
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ def gate(name: str, probe: str, finished: str, **more: object) -> dict[str, obje
     return {"type": "pulumi-python:dynamic/groundwork:Gate", "urn": f"urn::{name}", "outputs": outputs}
 
 
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 STATE = {
     "deployment": {
         "resources": [
@@ -39,19 +41,30 @@ def test_gates_are_those_of_the_state_in_the_order_they_passed() -> None:
     assert records[0].row() == ("machines", "G1", "talos-api: a; b", "1.2")
 
 
+def test_a_step_counts_the_requests_made_while_it_ran() -> None:
+    done = Finished(step="preview", code=0, began=BEGAN, seconds=2, log=Path("preview.log"))
+    seconds = {-1: True, 0: False, 1: True, 2: False, 3: True}
+    requests = [
+        {"time": (BEGAN + timedelta(seconds=second)).isoformat(timespec="milliseconds"), "write": write}
+        for second, write in seconds.items()
+    ]
+    (step,) = steps([done], requests)
+    assert (step["requests"], step["writes"]) == (3, 1)
+
+
 def test_an_empty_state_has_no_gates() -> None:
     assert gates({"deployment": {}}) == []
 
 
 def report(*, success: bool) -> Report:
-    done = Finished(step="up", code=0 if success else 255, seconds=3.21, log=Path("up.log"))
+    done = Finished(step="up", code=0 if success else 255, began=BEGAN, seconds=3.21, log=Path("up.log"))
     return Report(
         stack="infra",
         pace=0,
         started="now",
         success=success,
         failure=None if success else "up ended with 255",
-        steps=steps([done]),
+        steps=steps([done], []),
         gates=gates(STATE),
         files={"logs": "l", "requests": "r"},
     )
