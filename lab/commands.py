@@ -16,6 +16,7 @@ from lab.control import ControlClient
 from lab.engine import Engine
 from lab.fault_catalogue import CATALOGUE
 from lab.fault_plan import FaultRequest
+from lab.late_supply import LateSupply
 from lab.launch import PROJECT, Wish, launch
 from lab.narrator import Narrator
 from lab.rehearsal import Rehearsal
@@ -33,7 +34,8 @@ def rehearse(options: argparse.Namespace, narrator: Narrator) -> int:
     wish = _wish(options, detached=keep)
     sandbox = launch(wish, narrator)
     try:
-        reports = [_rehearse_stack(sandbox, file, options, narrator) for file in wish.stacks]
+        with LateSupply(sandbox.run, wish.stacks, narrator):
+            reports = [_rehearse_stack(sandbox, file, options, narrator) for file in wish.stacks]
     except BaseException:
         stop(sandbox.run)
         raise
@@ -56,6 +58,7 @@ def _rehearse_stack(sandbox: Sandbox, file: StackFile, options: argparse.Namespa
 
 def up(options: argparse.Namespace, narrator: Narrator) -> int:
     wish = _wish(options, detached=True)
+    toolbox.gather(narrator, first=False)
     sandbox = launch(wish, narrator)
     for file in wish.stacks:
         with narrator.step(f"{file.stack}: an empty stack"):
@@ -76,8 +79,8 @@ def status(options: argparse.Namespace, narrator: Narrator) -> int:
     narrator.table("labs", ("name", "state", "directory"), [(r.name, _state(r), str(r.root)) for r in runs])
     for run in filter(RunDirectory.alive, runs):
         seen = ControlClient(run).status()
-        narrator.table(f"{run.name}: machines", ("vmid", "name", "address", "state"), seen["machines"])
-        narrator.table(f"{run.name}: clusters", ("cluster", "members", "nodes"), seen["clusters"])
+        narrator.table(f"{run.name}: machines", ("vmid", "name", "host", "address", "stage"), seen["machines"])
+        narrator.table(f"{run.name}: clusters", ("cluster", "API server", "etcd members"), seen["clusters"])
     return 0
 
 

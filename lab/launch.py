@@ -39,6 +39,7 @@ class Wish:
 def launch(wish: Wish, narrator: Narrator) -> Sandbox:
     run = RunDirectory.of(PROJECT, wish.name)
     sandbox = Sandbox.possible(run)
+    toolbox.gather(narrator, first=True)
     lock = run.claim()
     try:
         with narrator.step(f"staging {', '.join(file.stack for file in wish.stacks)} in {run.root}"):
@@ -62,7 +63,7 @@ def prepare(wish: Wish, sandbox: Sandbox) -> None:
     staging.stage(PROJECT, run, wish.stacks)
     Authority(run.authority).bundle()
     setting.write_etc(run.etc)
-    toolbox.provision(run)
+    toolbox.bring_in(run, wish.stacks)
     credentials = environment.Credentials.fresh()
     environment.write(run, environment.program_environment(run, wish.stacks, credentials), credentials)
     Setting(

@@ -75,6 +75,8 @@ class Rehearsal:
     def _report(self) -> Report:
         failed = next((done for done in self.finished if self._failed(done)), None)
         run = self.engine.run_directory
+        control = ControlClient(run)
+        seen = control.status()
         result = Report(
             stack=self.engine.stack,
             pace=self.pace,
@@ -85,7 +87,8 @@ class Rehearsal:
             steps=report.steps(self.finished, RequestLog(run.requests).entries()),
             gates=report.gates(self.engine.export()),
             programs=self.programs,
-            faults=ControlClient(run).faults(),
+            faults=control.faults(),
+            not_shown=[*report.NOT_SHOWN, *seen["not_shown"], *seen["skews"]],
             files={"run": str(run.root), "logs": str(run.logs), "requests": str(run.requests), "state": str(run.state)},
         )
         path = run.root / f"report-{self.engine.stack}.json"

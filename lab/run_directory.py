@@ -95,6 +95,11 @@ class RunDirectory:
         return self.root / "environment.json"
 
     @property
+    def toolchain(self) -> Path:
+        """Where the run's programs and modules are; it grows while late ones are made."""
+        return self.root / "toolchain.json"
+
+    @property
     def control(self) -> Path:
         return self.root / "control.sock"
 
