@@ -43,16 +43,16 @@ class Collection:
     kind: Kind
     objects: dict[tuple[str, str], Object] = field(default_factory=dict)
     version: str = ""
+    """Where a watch goes on from; empty when the last list failed."""
     trouble: TroubleError | None = None
-    listed: bool = False
 
     def fill(self, answer: Object) -> None:
         self.objects = {_key(item): item for item in answer.get("items") or []}
         self.version = answer["metadata"]["resourceVersion"]
-        self.trouble, self.listed = None, True
+        self.trouble = None
 
     def fail(self, trouble: TroubleError) -> None:
-        self.trouble, self.listed = trouble, True
+        self.trouble, self.version = trouble, ""
         if isinstance(trouble, MissingError):
             self.objects = {}
             self.trouble = None if self.kind.optional else MissingError(f"the API does not serve {self.kind.name}")
@@ -116,15 +116,22 @@ class Watched:
     async def _follow(self, each: Collection) -> None:
         retry = FIRST_RETRY
         while True:
-            try:
-                async with aclosing(self._events(each)) as events:
-                    async for event in events:
-                        self._take(each, event)
-                        retry = FIRST_RETRY
-            except TroubleError:
+            if each.version and await self._drained(each):
+                retry = FIRST_RETRY
+            else:
                 await asyncio.sleep(retry)
                 retry = min(retry * 1.5, LONGEST_RETRY)
             await self._relist(each)
+
+    async def _drained(self, each: Collection) -> bool:
+        """Take in events until the watch ends; whether it ended as it should."""
+        try:
+            async with aclosing(self._events(each)) as events:
+                async for event in events:
+                    self._take(each, event)
+        except TroubleError:
+            return False
+        return True
 
     def _events(self, each: Collection) -> AsyncGenerator[Object, None]:
         kind = each.kind
