@@ -1,0 +1,83 @@
+"""The ports of one machine's API, which can be moved to other addresses and other TLS rules."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from grpclib.protocol import H2Protocol
+from grpclib.server import Server
+
+if TYPE_CHECKING:
+    from grpclib._typing import IServable
+
+_log = logging.getLogger(__name__)
+
+
+class _Server(Server):
+    """grpclib's own close leaves connections open; a machine that goes away does not."""
+
+    def __init__(self, handlers: Collection[IServable]) -> None:
+        super().__init__(handlers)
+        self._protocols: WeakSet[H2Protocol] = WeakSet()
+
+    def _protocol_factory(self) -> H2Protocol:
+        protocol = super()._protocol_factory()
+        self._protocols.add(protocol)
+        return protocol
+
+    def hang_up(self) -> None:
+        self.close()
+        for protocol in list(self._protocols):
+            if hasattr(protocol, "processor"):
+                protocol.processor.close()
+
+
+class Listener:
+    def __init__(self, handlers: Collection[IServable], port: int) -> None:
+        self._handlers = handlers
+        self._port = port
+        self._servers: list[_Server] = []
+        self._addresses: Sequence[str] = ()
+        self._context: ssl.SSLContext | None = None
+        self._hidden = False
+
+    @property
+    def open(self) -> bool:
+        return bool(self._servers)
+
+    async def serve(self, addresses: Sequence[str], context: ssl.SSLContext) -> None:
+        """From now on answer there, like that; whoever is connected is cut off."""
+        self._addresses, self._context = addresses, context
+        await self._reopen()
+
+    async def hide(self, *, hidden: bool) -> None:
+        """As if the network led elsewhere, without the machine noticing."""
+        if hidden != self._hidden:
+            self._hidden = hidden
+            await self._reopen()
+
+    async def close(self) -> None:
+        self._context = None
+        await self._reopen()
+
+    async def _reopen(self) -> None:
+        for server in self._servers:
+            server.hang_up()
+        self._servers = []
+        if self._context is not None and not self._hidden:
+            for address in self._addresses:
+                await self._open(address, self._context)
+
+    async def _open(self, address: str, context: ssl.SSLContext) -> None:
+        server = _Server(self._handlers)
+        try:
+            await server.start(address, self._port, ssl=context, reuse_address=True)
+        except OSError as error:
+            # An address that does not exist here is one nobody can reach, as on a real network.
+            _log.warning("nobody can reach %s: %s", address, error)
+        else:
+            self._servers.append(server)
