@@ -17,9 +17,8 @@ from lab.faults import Faults
 from lab.internet.internet import Internet
 from lab.kubernetes.cluster import Cluster
 from lab.pace import Pace
-from lab.proxmox.application import application as proxmox_application
-from lab.proxmox.hypervisor import Hypervisor
-from lab.proxmox.remote_file import RemoteFile
+from lab.proxmox import Hypervisor, RemoteFile, options
+from lab.proxmox import application as proxmox_application
 from lab.proxmox.virtual_machine import VirtualMachine
 from lab.request_log import RequestLog
 from lab.run_directory import RunDirectory
@@ -112,7 +111,7 @@ class World:
         issued = self.authority.issue([place.host])
         with web.listen(place.address or PROXMOX_ADDRESS, place.port) as listener:
             application = proxmox_application(self.hypervisor, self.requests)
-            await web.serve(application, [listener], ssl_certfile=issued.certificate, ssl_keyfile=issued.key)
+            await web.serve(application, [listener], **options(issued))
 
     def _internet_ports(self) -> set[int]:
         return {HTTPS, *(Place.of(file.git_url).port for file in self.stacks)}
