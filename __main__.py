@@ -9,9 +9,9 @@ import pulumiverse_talos as talos
 from pulumi import Resource, ResourceOptions
 
 import config
+from components import questions
 from components.charts import Charts, ChartsArgs
 from components.cilium_release import CiliumRelease, CiliumReleaseArgs
-from components.final_check import final_check
 from components.flux_bootstrap import FluxBootstrap, FluxBootstrapArgs
 from components.outputs import exports
 from components.prerequisites import Prerequisites, PrerequisitesArgs
@@ -61,19 +61,19 @@ kubernetes_provider = kubernetes.Provider(
 )
 prerequisites = Prerequisites(
     cluster.name,
-    PrerequisitesArgs(stage=stage, kubeconfig=control.bootstrap_kubeconfig, pull_secret=secrets.pull_secret),
+    PrerequisitesArgs(stage=stage, access=control.access, pull_secret=secrets.pull_secret),
     ResourceOptions(providers=[kubernetes_provider], depends_on=[control]),
 )
 cilium = CiliumRelease(
     cluster.name,
-    CiliumReleaseArgs(stage=stage, kubeconfig=control.bootstrap_kubeconfig, talos=identity.gate_credentials),
+    CiliumReleaseArgs(stage=stage, access=control.access),
     ResourceOptions(providers=[kubernetes_provider], depends_on=[prerequisites]),
 )
 settled: list[Resource] = [cilium]
 if cluster.charts:
     charts = Charts(
         cluster.name,
-        ChartsArgs(stage=stage, kubeconfig=control.bootstrap_kubeconfig),
+        ChartsArgs(stage=stage, access=control.access),
         ResourceOptions(providers=[kubernetes_provider], depends_on=[cilium]),
     )
     settled.append(charts)
@@ -81,7 +81,7 @@ sealing = SealedSecretsKey(
     cluster.name,
     SealedSecretsKeyArgs(
         stage=stage,
-        kubeconfig=control.bootstrap_kubeconfig,
+        access=control.access,
         csi_token=secrets.csi_token,
         git_token=secrets.git_token,
         certificate=secrets.sealing_certificate,
@@ -93,10 +93,10 @@ sealing = SealedSecretsKey(
 )
 flux = FluxBootstrap(
     cluster.name,
-    FluxBootstrapArgs(stage=stage, kubeconfig=control.bootstrap_kubeconfig, git_token=secrets.git_token),
+    FluxBootstrapArgs(stage=stage, access=control.access, git_token=secrets.git_token),
     ResourceOptions(providers=[kubernetes_provider], depends_on=[sealing]),
 )
-final_check(stage, identity.gate_credentials, control.bootstrap_kubeconfig, after=[flux])
+stage.gate(questions.final(cluster, control.access), after=[flux])
 
 for name, value in exports(settings, identity, control, sealing).items():
     pulumi.export(name, value)

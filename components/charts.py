@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from typing import Any
 
 import pulumi_kubernetes as kubernetes
-from pulumi import ComponentResource, Input, Resource, ResourceOptions
+from pulumi import ComponentResource, Resource, ResourceOptions
 
+from components import questions
+from components.questions import Access, Question
 from components.retained import retained
 from components.stage import Stage
 from config import ChartSpec
@@ -17,7 +18,7 @@ from config import ChartSpec
 @dataclass(frozen=True, kw_only=True)
 class ChartsArgs:
     stage: Stage
-    kubeconfig: Input[str]
+    access: Access
 
 
 class Charts(ComponentResource):
@@ -44,9 +45,9 @@ class Charts(ComponentResource):
         )
         if chart.gate is None:
             return release
-        return args.stage.gate(chart.gate, *self._question(args, chart), parent=self, after=[release])
+        return args.stage.gate(self._question(args, chart), parent=self, after=[release])
 
-    def _question(self, args: ChartsArgs, chart: ChartSpec) -> tuple[str, dict[str, Any]]:
+    def _question(self, args: ChartsArgs, chart: ChartSpec) -> Question:
         if chart.gate == "G11b":
-            return "cloud-provider", {"nodes": args.stage.nodes(), "kubeconfig": args.kubeconfig}
-        return "dns", {"kubeconfig": args.kubeconfig, "namespace": chart.namespace, "deployment": chart.name}
+            return questions.cloud_provider(args.stage.config, args.access)
+        return questions.dns(args.access, chart.namespace, chart.name)

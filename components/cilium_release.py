@@ -9,24 +9,24 @@ from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
-from pulumi import ComponentResource, Input, Resource, ResourceOptions
+from pulumi import ComponentResource, Resource, ResourceOptions
 
-from components import cilium_values
+from components import cilium_values, questions
+from components.questions import CILIUM_NAMESPACE, Access
 from components.retained import retained
 from components.rollout import Rollout
 from components.stage import Stage
 from config import ClusterConfig, Pool
 
-NAMESPACE = "kube-system"
 GATEWAY_API = "https://raw.githubusercontent.com/kubernetes-sigs/gateway-api"
 GATEWAY_CRDS = (
     "backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "listenersets", "referencegrants",
     "tcproutes", "tlsroutes", "udproutes",
 )  # fmt: skip
 OPERATOR_CRDS = {
-    "ciliumloadbalancerippools.cilium.io": "v2",
-    "ciliuml2announcementpolicies.cilium.io": "v2alpha1",
-    "ciliumbgpclusterconfigs.cilium.io": "v2",
+    "ciliumloadbalancerippools.cilium.io": ["v2"],
+    "ciliuml2announcementpolicies.cilium.io": ["v2alpha1"],
+    "ciliumbgpclusterconfigs.cilium.io": ["v2"],
 }
 """Registered by the operator itself, some time after it started."""
 
@@ -41,11 +41,11 @@ def crd_urls(config: ClusterConfig) -> list[str]:
     return [*gateway, *(crd.url for crd in config.crds)]
 
 
-def expected_crds(config: ClusterConfig) -> list[dict[str, Any]]:
-    """What must be served before the operator starts: it looks once and never again."""
+def expected_crds(config: ClusterConfig) -> dict[str, list[str]]:
+    """Which versions must be served before the operator starts: it looks once and never again."""
     gateway = GATEWAY_CRDS if config.cilium.gateway_api else ()
-    wanted = [{"name": f"{name}.gateway.networking.k8s.io", "versions": ["v1"]} for name in gateway]
-    return wanted + [{"name": name, "versions": []} for crd in config.crds for name in crd.names]
+    wanted: dict[str, list[str]] = {f"{name}.gateway.networking.k8s.io": ["v1"] for name in gateway}
+    return wanted | {name: [] for crd in config.crds for name in crd.names}
 
 
 def only_definitions(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
@@ -69,8 +69,7 @@ def digest(value: Any) -> str:
 @dataclass(frozen=True, kw_only=True)
 class CiliumReleaseArgs:
     stage: Stage
-    kubeconfig: Input[str]
-    talos: Input[dict[str, str]]
+    access: Access
 
 
 class CiliumRelease(ComponentResource):
@@ -99,8 +98,8 @@ class CiliumRelease(ComponentResource):
             skip_await=True,
             opts=ResourceOptions.merge(retained(self), ResourceOptions(transforms=[only_definitions])),
         )
-        target = {"kubeconfig": args.kubeconfig, "crds": expected_crds(config)}
-        return [args.stage.gate("G8", "crds", target, parent=self, after=[definitions])]
+        question = questions.definitions(args.access, expected_crds(config))
+        return [args.stage.gate(question, parent=self, after=[definitions])]
 
     def _release(self, config: ClusterConfig, after: list[Resource]) -> Resource:
         # A change of values restarts every agent, so it waits for a deliberate roll-out.
@@ -110,7 +109,7 @@ class CiliumRelease(ComponentResource):
             name="cilium",
             chart="cilium",
             version=config.versions.cilium,
-            namespace=NAMESPACE,
+            namespace=CILIUM_NAMESPACE,
             repository_opts={"repo": config.cilium.repository},
             values=self.values,
             skip_await=True,
@@ -130,39 +129,21 @@ class CiliumRelease(ComponentResource):
 
     def _gate_network(self, args: CiliumReleaseArgs, release: Resource) -> list[Resource]:
         stage, config = args.stage, args.stage.config
-        everyone = {"nodes": stage.nodes(), "kubeconfig": args.kubeconfig}
-        workloads = stage.gate(
-            "G9", "cilium-workloads", {**everyone, "namespace": NAMESPACE}, parent=self, after=[release]
-        )
-        ready = stage.gate("G10", "nodes-ready", everyone, parent=self, after=[workloads])
-        agents = stage.gate(
-            "G11", "cilium-agents", {**everyone, "namespace": NAMESPACE}, parent=self, after=[workloads]
-        )
-        network = {
-            **everyone,
-            "talos": args.talos,
-            "pod_cidr": str(config.network.pods),
-            "native_routing_cidr": str(config.native_routing_cidr),
-            "cluster_name": config.name,
-            "cluster_id": config.cilium.id,
-        }
-        pods = stage.gate("G13a", "pod-network", network, parent=self, after=[workloads])
-        own = [{"name": crd, "versions": [version]} for crd, version in OPERATOR_CRDS.items()]
-        registered = {"kubeconfig": args.kubeconfig, "crds": own}
-        crds = stage.gate("G8", "crds", registered, parent=self, after=[workloads], label="cilium-crds")
-        return [ready, agents, pods, crds]
+        workloads = stage.gate(questions.cilium_workloads(config, args.access), parent=self, after=[release])
+        own = questions.definitions(args.access, OPERATOR_CRDS)
+        return [
+            stage.gate(questions.nodes_ready(config, args.access), parent=self, after=[workloads]),
+            stage.gate(questions.cilium_agents(config, args.access), parent=self, after=[workloads]),
+            stage.gate(questions.pod_network(config, args.access), parent=self, after=[workloads]),
+            stage.gate(own, parent=self, after=[workloads], label="cilium-crds"),
+        ]
 
     def _pools(self, name: str, args: CiliumReleaseArgs, after: list[Resource]) -> None:
         config = args.stage.config
         pools: list[Resource] = [self._pool(config, pool, after) for pool in config.lb_pools]
         if pools and config.cilium.announce == "l2":
             pools.append(self._announcement(name, after))
-        target = {
-            "kubeconfig": args.kubeconfig,
-            "pools": sorted(config.lb_pools),
-            "gateway_class": "cilium" if config.cilium.gateway_api else None,
-        }
-        args.stage.gate("G12c", "lb-pools", target, parent=self, after=[*pools, *after])
+        args.stage.gate(questions.address_pools(config, args.access), parent=self, after=[*pools, *after])
 
     def _pool(self, config: ClusterConfig, pool: str, after: list[Resource]) -> Resource:
         return kubernetes.apiextensions.CustomResource(

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi_kubernetes as kubernetes
-from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
+from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
+from components import questions
+from components.questions import Access
 from components.retained import retained
-from components.sealed_secrets_key import CSI_SECRET
 from components.stage import Stage
 from config import ClusterConfig
 
 OPERATOR = "https://github.com/controlplaneio-fluxcd/flux-operator/releases/download"
 MANIFESTS = "oci://ghcr.io/controlplaneio-fluxcd/flux-operator-manifests"
 CONTROLLERS = ["source-controller", "kustomize-controller", "helm-controller", "notification-controller"]
-CSI_DRIVER = "csi.proxmox.sinextra.dev"
 GIT_SECRET = "flux-system"  # noqa: S105 - a name, not a secret
 
 
@@ -45,7 +45,7 @@ def instance_spec(config: ClusterConfig, *, private: bool) -> dict[str, Any]:
 @dataclass(frozen=True, kw_only=True)
 class FluxBootstrapArgs:
     stage: Stage
-    kubeconfig: Input[str]
+    access: Access
     git_token: Output[str] | None
 
 
@@ -61,10 +61,9 @@ class FluxBootstrap(ComponentResource):
             skip_await=True,
             opts=retained(self),
         )
-        cluster = {"kubeconfig": args.kubeconfig}
-        operating = args.stage.gate("G13", "flux-operator", cluster, parent=self, after=[operator])
+        operating = args.stage.gate(questions.flux_operator(args.access), parent=self, after=[operator])
         instance = self._instance(config, args, [operating, *self._credentials(name, config, args)])
-        running = args.stage.gate("G14", "flux-instance", cluster, parent=self, after=[instance])
+        running = args.stage.gate(questions.flux_instance(args.access), parent=self, after=[instance])
         self._gate_hand_over(args, running)
         self.register_outputs({})
 
@@ -95,24 +94,7 @@ class FluxBootstrap(ComponentResource):
 
     def _gate_hand_over(self, args: FluxBootstrapArgs, running: Resource) -> None:
         stage, config = args.stage, args.stage.config
-        source = {"url": str(config.flux.url), "branch": config.flux.branch, "path": config.flux.path}
-        synced = stage.gate(
-            "G15", "git-synced", {"kubeconfig": args.kubeconfig, **source}, parent=self, after=[running]
-        )
-        unsealed = stage.gate("G16", "secrets-unsealed", {"kubeconfig": args.kubeconfig}, parent=self, after=[synced])
-        if config.storage.csi:
-            storage = storage_target(stage, args.kubeconfig)
-            stage.gate("G17", "storage", storage, parent=self, after=[unsealed])
-
-
-def storage_target(stage: Stage, kubeconfig: Input[str]) -> dict[str, Any]:
-    csi = stage.config.storage.csi
-    assert csi is not None  # noqa: S101 - asked only where there is a storage driver
-    return {
-        "nodes": stage.nodes(),
-        "kubeconfig": kubeconfig,
-        "namespace": csi.namespace,
-        "release": CSI_SECRET,
-        "driver": CSI_DRIVER,
-        "storage_class": csi.storage_class,
-    }
+        synced = stage.gate(questions.git_synced(config, args.access), parent=self, after=[running])
+        unsealed = stage.gate(questions.secrets_unsealed(args.access), parent=self, after=[synced])
+        for question in questions.storage(config, args.access):
+            stage.gate(question, parent=self, after=[unsealed])

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi_kubernetes as kubernetes
-from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
+from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
+from components import questions
+from components.questions import Access
 from components.retained import retained
 from components.stage import Stage
 from config import ClusterConfig
@@ -79,7 +81,7 @@ def bgp_settings(config: ClusterConfig) -> dict[str, str]:
 @dataclass(frozen=True, kw_only=True)
 class PrerequisitesArgs:
     stage: Stage
-    kubeconfig: Input[str]
+    access: Access
     pull_secret: Output[str] | None = None
     """A .dockerconfigjson for the namespaces that ask for it."""
 
@@ -104,15 +106,10 @@ class Prerequisites(ComponentResource):
             opts=retained(self, after=[created[config.flux.namespace]]),
         )
         pulls = self._pull_secrets(args, created)
-        target = {
-            "kubeconfig": args.kubeconfig,
-            "namespaces": sorted(levels),
-            "secrets": [{"namespace": namespace, "name": PULL_SECRET} for namespace in pulls],
-            "configmaps": [{"namespace": config.flux.namespace, "name": SETTINGS}],
-        }
-        args.stage.gate(
-            "G8b", "prerequisites", target, parent=self, after=[*created.values(), settings, *pulls.values()]
+        question = questions.prerequisites(
+            args.access, list(levels), [(each, PULL_SECRET) for each in pulls], [(config.flux.namespace, SETTINGS)]
         )
+        args.stage.gate(question, parent=self, after=[*created.values(), settings, *pulls.values()])
         self.register_outputs({})
 
     def _pull_secrets(self, args: PrerequisitesArgs, created: Mapping[str, Resource]) -> dict[str, Resource]:

@@ -5,27 +5,17 @@ It puts no secret on the hypervisor: a machine gets its address there and its co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi_proxmoxve as proxmoxve
 import pulumiverse_talos as talos
 import yaml
 from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 
+from components import questions
 from components.stage import Stage
 from config import ClusterConfig, Node
-
-OLDEST_PROXMOX = "8.4"
-"""The first release whose storages know the content type `import`."""
-
-PRIVILEGES = {
-    "/": ["Sys.Audit", "Sys.Modify"],
-    "/vms": [
-        "VM.Allocate", "VM.Audit", "VM.Config.CDROM", "VM.Config.CPU", "VM.Config.Cloudinit", "VM.Config.Disk",
-        "VM.Config.HWType", "VM.Config.Memory", "VM.Config.Network", "VM.Config.Options", "VM.PowerMgmt",
-    ],
-}  # fmt: skip
 
 
 def schematic(extensions: list[str]) -> str:
@@ -87,35 +77,11 @@ def cloud_init(config: ClusterConfig, node: Node) -> proxmoxve.VmLegacyInitializ
     }
 
 
-def preflight_target(config: ClusterConfig, token: Input[str]) -> dict[str, Any]:
-    """Everything a missing piece of which would stop the VMs half-way."""
-    storage = config.proxmox.storage
-    allocate = ["Datastore.AllocateSpace", "Datastore.Audit"]
-    privileges = {
-        **PRIVILEGES,
-        f"/storage/{storage.disks}": allocate,
-        f"/storage/{storage.images}": [*allocate, "Datastore.AllocateTemplate"],
-    }
-    return {
-        "endpoint": str(config.proxmox.endpoint),
-        "token": token,
-        "insecure": config.proxmox.insecure,
-        "ca": config.proxmox.ca,
-        "hosts": sorted({node.host for node in config.nodes.values()}),
-        "storages": [{"name": storage.images, "content": "import"}, {"name": storage.disks, "content": "images"}],
-        "bridges": [config.proxmox.bridge],
-        "vms": [{"vmid": node.vmid, "name": name, "host": node.host} for name, node in config.nodes.items()],
-        "images": [f"{config.talos.image_factory}/versions"],
-        "minimum_version": OLDEST_PROXMOX,
-        "privileges": privileges,
-    }
-
-
 @dataclass(frozen=True, kw_only=True)
 class ProxmoxNodesArgs:
     stage: Stage
     token: Input[str]
-    talos: Input[dict[str, str]]
+    talos: Input[Mapping[str, str]]
     """Credentials of this cluster: a machine that already accepts them is as good as a new one."""
 
 
@@ -126,9 +92,7 @@ class ProxmoxNodes(ComponentResource):
     def __init__(self, name: str, args: ProxmoxNodesArgs, opts: ResourceOptions | None = None) -> None:
         super().__init__("groundwork:index:ProxmoxNodes", name, {}, opts)
         config = args.stage.config
-        preflight = args.stage.gate(
-            "GP", "proxmox-preflight", preflight_target(config, args.token), parent=self, after=[]
-        )
+        preflight = args.stage.gate(questions.preflight(config, args.token), parent=self, after=[])
         recipe = talos.imagefactory.Schematic(
             f"{name}-schematic",
             schematic=schematic(config.talos.extensions),
@@ -137,8 +101,7 @@ class ProxmoxNodes(ComponentResource):
         self.schematic_id = recipe.id
         images = {host: self._image(name, config, host, preflight) for host in _hosts_in_use(config)}
         machines = [self._machine(config, node, images[config.nodes[node].host]) for node in config.nodes]
-        target = {"nodes": args.stage.nodes(), "talos": args.talos}
-        args.stage.gate("G1", "talos-api", target, parent=self, after=machines)
+        args.stage.gate(questions.machines_answer(config, args.talos), parent=self, after=machines)
         self.register_outputs({"schematic_id": self.schematic_id})
 
     def _image(self, name: str, config: ClusterConfig, host: str, preflight: Resource) -> proxmoxve.download.File:

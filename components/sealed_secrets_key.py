@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import pulumi_command as command
 import pulumi_kubernetes as kubernetes
 import pulumi_tls as tls
-from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
+from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
+from components import questions
 from components.publish import publish_script
+from components.questions import CSI_RELEASE, Access
 from components.retained import retained
 from components.sealed_file import SealedFile
 from components.sealing import PlainSecret, fingerprint
@@ -24,7 +26,6 @@ from config import ClusterConfig
 
 TEN_YEARS = 10 * 365 * 24
 ACTIVE = {"sealedsecrets.bitnami.com/sealed-secrets-key": "active"}
-CSI_SECRET = "proxmox-csi-plugin"  # noqa: S105 - a name, not a secret
 CANARY = "groundwork-canary"
 
 
@@ -41,6 +42,16 @@ def csi_config(config: ClusterConfig, token: str) -> dict[str, str]:
     return {"config.yaml": json.dumps({"clusters": [cluster]})}
 
 
+def sealed_path(config: ClusterConfig, secret: str) -> str:
+    return f"{config.sealing.directory}/{secret}.yaml"
+
+
+def sealed_paths(config: ClusterConfig) -> list[str]:
+    """Every file that is sealed, the storage driver's credentials first."""
+    names = [CSI_RELEASE, CANARY] if config.storage.csi else [CANARY]
+    return [sealed_path(config, name) for name in names]
+
+
 def digest(data: dict[str, str]) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
@@ -48,7 +59,7 @@ def digest(data: dict[str, str]) -> str:
 @dataclass(frozen=True, kw_only=True)
 class SealedSecretsKeyArgs:
     stage: Stage
-    kubeconfig: Input[str]
+    access: Access
     csi_token: Output[str] | None
     git_token: Output[str] | None
     certificate: Output[str] | None = None
@@ -71,16 +82,12 @@ class SealedSecretsKey(ComponentResource):
         config = args.stage.config
         self._identity(name, args)
         key = self._key_secret(name, config, args.after)
-        present = {
-            "kubeconfig": args.kubeconfig,
-            "namespace": config.sealing.namespace,
-            "name": config.sealing.key_name,
-            "fingerprint": self.fingerprint,
-        }
-        in_place = args.stage.gate("G12", "sealing-key", present, parent=self, after=[key])
+        present = questions.sealing_key(config, args.access, self.fingerprint)
+        in_place = args.stage.gate(present, parent=self, after=[key])
         files = self._sealed_files(config, args, in_place)
         published = self._publish(name, config, args, files)
-        self._gate_files(args, files, published)
+        current = questions.sealed_files(config, sealed_paths(config), self.fingerprint, args.git_token)
+        args.stage.gate(current, parent=self, after=[*files, *published])
         self.register_outputs({"certificate": self.certificate, "fingerprint": self.fingerprint})
 
     def _identity(self, name: str, args: SealedSecretsKeyArgs) -> None:
@@ -113,7 +120,7 @@ class SealedSecretsKey(ComponentResource):
         """The storage driver's credentials first; the canary last."""
         files = []
         if config.storage.csi and args.csi_token is not None:
-            secret = PlainSecret(name=CSI_SECRET, namespace=config.storage.csi.namespace, data={})
+            secret = PlainSecret(name=CSI_RELEASE, namespace=config.storage.csi.namespace, data={})
             data = args.csi_token.apply(lambda token: csi_config(config, token))
             files.append(self._seal(config, secret, data, in_place))
         canary = PlainSecret(name=CANARY, namespace=config.flux.namespace, data={})
@@ -125,7 +132,7 @@ class SealedSecretsKey(ComponentResource):
     ) -> SealedFile:
         return SealedFile(
             f"{config.name}-{secret.name}-sealed",
-            path=f"{config.sealing.directory}/{secret.name}.yaml",
+            path=sealed_path(config, secret.name),
             secret=secret,
             data=data,
             digest=data.apply(digest),
@@ -138,35 +145,13 @@ class SealedSecretsKey(ComponentResource):
     ) -> list[Resource]:
         if config.sealing.publish == "none":
             return []
-        paths = [f"{config.sealing.directory}/{secret}.yaml" for secret in self._names(args)]
         push = config.sealing.publish == "push"
         return [
             command.local.Command(
                 f"{name}-publish",
-                create=publish_script(paths, config.flux.branch, push=push),
+                create=publish_script(sealed_paths(config), config.flux.branch, push=push),
                 environment={"GROUNDWORK_GIT_TOKEN": args.git_token} if push and args.git_token is not None else None,
                 triggers=[self.fingerprint, *(file.digest for file in files)],
                 opts=ResourceOptions(parent=self),
             )
         ]
-
-    def _gate_files(self, args: SealedSecretsKeyArgs, files: list[SealedFile], published: list[Resource]) -> None:
-        config = args.stage.config
-        sealed = [
-            {"path": f"{config.sealing.directory}/{secret}.yaml", "fingerprint": self.fingerprint}
-            for secret in self._names(args)
-        ]
-        target = {
-            "files": sealed,
-            "root": ".",
-            "url": str(config.flux.url),
-            "branch": config.flux.branch,
-            "token": args.git_token,
-            "publish": config.sealing.publish,
-        }
-        args.stage.gate("G12b", "sealed-files", target, parent=self, after=[*files, *published])
-
-    @staticmethod
-    def _names(args: SealedSecretsKeyArgs) -> list[str]:
-        with_csi = args.stage.config.storage.csi and args.csi_token is not None
-        return [CSI_SECRET, CANARY] if with_csi else [CANARY]

@@ -10,7 +10,8 @@ from typing import Any
 import pulumiverse_talos as talos
 from pulumi import ComponentResource, InvokeOutputOptions, Output, ResourceOptions
 
-from components import kubeconfig, machine_config
+from components import kubeconfig, machine_config, questions
+from components.questions import Access
 from components.rollout import Rollout
 from components.stage import Stage
 from components.talos_identity import TalosIdentity
@@ -50,6 +51,8 @@ class TalosCluster(ComponentResource):
     """For people: names the virtual address; secret."""
     bootstrap_kubeconfig: Output[str]
     """For the provider and the gates: names a control plane's own address; secret."""
+    access: Access
+    """How the gates reach this cluster."""
     talosconfig: Output[str]
     """Secret."""
     patches: Output[dict[str, list[str]]]
@@ -79,17 +82,11 @@ class TalosCluster(ComponentResource):
             rolling=list(config.rollout.nodes),
             opts=ResourceOptions(parent=self, depends_on=applied),
         )
-        everyone = {"nodes": stage.nodes(), "talos": identity.gate_credentials}
-        control_planes = {"nodes": stage.nodes("controlplane"), "talos": identity.gate_credentials}
-        configured = stage.gate("G2", "talos-configured", everyone, parent=self, after=applied)
+        talos_access = identity.gate_credentials
+        configured = stage.gate(questions.machines_configured(config, talos_access), parent=self, after=applied)
         bootstrap = self._bootstrap(name, config, identity, configured)
-        etcd = stage.gate("G3", "etcd", control_planes, parent=self, after=[bootstrap])
-        versions = {
-            "talos_version": config.versions.talos,
-            "kubernetes_version": config.versions.kubernetes,
-            "endpoint": str(config.network.vip),
-        }
-        kubelets = stage.gate("G4", "kubelets", {**everyone, **versions}, parent=self, after=[bootstrap])
+        etcd = stage.gate(questions.etcd(config, talos_access), parent=self, after=[bootstrap])
+        kubelets = stage.gate(questions.kubelets(config, talos_access), parent=self, after=[bootstrap])
         issued = self._kubeconfig(name, config, identity, etcd)
         self._export(config, identity, issued)
         self._gate_kubernetes(stage, [etcd, kubelets])
@@ -156,17 +153,16 @@ class TalosCluster(ComponentResource):
         nodes = [str(node.address) for node in config.nodes.values()]
         self.kubeconfig = issued
         self.bootstrap_kubeconfig = issued.apply(lambda text: kubeconfig.pointed_at(text, address))
+        self.access = Access(talos=identity.gate_credentials, kubeconfig=self.bootstrap_kubeconfig)
         self.talosconfig = identity.gate_credentials.apply(
             lambda credentials: kubeconfig.talosconfig(config.name, endpoints, nodes, credentials)
         )
 
     def _gate_kubernetes(self, stage: Stage, after: list[ComponentResource]) -> None:
-        control_planes = {"nodes": stage.nodes("controlplane"), "kubeconfig": self.bootstrap_kubeconfig}
-        api = stage.gate("G5", "kube-api", control_planes, parent=self, after=after)
-        vip = {"vip": str(stage.config.network.vip), "kubeconfig": self.bootstrap_kubeconfig}
-        stage.gate("G6", "vip", vip, parent=self, after=[api])
-        everyone = {"nodes": stage.nodes(), "kubeconfig": self.bootstrap_kubeconfig}
-        stage.gate("G7", "nodes-registered", everyone, parent=self, after=[api])
+        config, access = stage.config, self.access
+        api = stage.gate(questions.api(config, access), parent=self, after=after)
+        stage.gate(questions.virtual_address(config, access), parent=self, after=[api])
+        stage.gate(questions.nodes_registered(config, access), parent=self, after=[api])
 
     @staticmethod
     def _bootstrap_address(config: ClusterConfig) -> str:
