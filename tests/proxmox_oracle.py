@@ -166,7 +166,8 @@ class Judge:
     def _judge(self, scope: Scope, body: bytes, answer: bytes) -> None:
         path = scope["path"].removeprefix(PREFIX).rstrip("/")
         params = dict(parse_qsl(scope["query_string"].decode(), keep_blank_values=True))
-        params |= dict(parse_qsl(body.decode(), keep_blank_values=True))
+        form = not body.startswith(b"{")
+        params |= dict(parse_qsl(body.decode(), keep_blank_values=True)) if form else json.loads(body)
         self.judged += 1
         self.faults += request_faults(scope["method"], path, params)
         self.faults += response_faults(scope["method"], path, json.loads(answer)["data"])

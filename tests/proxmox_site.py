@@ -89,6 +89,7 @@ class Site:
         self.hypervisor = Hypervisor(hosts, tokens, self.power, self.faults, Pace(), fetch, roles=roles)
         self.judge = Judge(application(self.hypervisor, self.log))
         self.server = server(self.judge, "127.0.0.1", 0, self.authority.issue(["127.0.0.1"]))
+        self._clients: dict[tuple[str, str], ProxmoxAPI] = {}
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self) -> None:
@@ -112,6 +113,12 @@ class Site:
         return port
 
     def client(self, identity: str = ADMIN, secret: str = SECRET) -> ProxmoxAPI:
+        """One connection per token, however often it is asked for."""
+        if (identity, secret) not in self._clients:
+            self._clients[identity, secret] = self._connect(identity, secret)
+        return self._clients[identity, secret]
+
+    def _connect(self, identity: str, secret: str) -> ProxmoxAPI:
         user, _, name = identity.partition("!")
         return ProxmoxAPI(
             "127.0.0.1",
