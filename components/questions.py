@@ -20,7 +20,8 @@ PRIVILEGES = {
     "/": ["Sys.Audit", "Sys.Modify"],
     "/vms": [
         "VM.Allocate", "VM.Audit", "VM.Config.CDROM", "VM.Config.CPU", "VM.Config.Cloudinit", "VM.Config.Disk",
-        "VM.Config.HWType", "VM.Config.Memory", "VM.Config.Network", "VM.Config.Options", "VM.PowerMgmt",
+        "VM.Config.HWType", "VM.Config.Memory", "VM.Config.Network", "VM.Config.Options", "VM.GuestAgent.Audit",
+        "VM.PowerMgmt",
     ],
 }  # fmt: skip
 
@@ -68,7 +69,8 @@ def preflight(config: ClusterConfig, token: Input[str]) -> Question:
         "privileges": {
             **PRIVILEGES,
             f"/storage/{storage.disks}": allocate,
-            f"/storage/{storage.images}": [*allocate, "Datastore.AllocateTemplate"],
+            f"/storage/{storage.images}": [*allocate, "Datastore.Allocate", "Datastore.AllocateTemplate"],
+            f"/sdn/zones/localnetwork/{config.proxmox.bridge}": ["SDN.Use"],
         },
     }
     return Question(gate="GP", probe="proxmox-preflight", target=target)
