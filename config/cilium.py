@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field, model_validator
 
 from .nodes import LabelKey, LabelValue
-from .values import Address, AddressRange, Network, Range, Section, refuse
+from .values import Address, AddressRange, Integer, Network, Range, Section, refuse
 
-Asn = Annotated[int, Field(ge=1, le=4_294_967_295)]
+Asn = Annotated[Integer, Field(ge=1, le=4_294_967_295)]
 
 
 class BgpPeer(Section):
@@ -24,7 +24,7 @@ class Bgp(Section):
 
 
 class Cilium(Section):
-    id: Annotated[int, Field(ge=1, le=255)]
+    id: Annotated[Integer, Field(ge=1, le=255)]
     """Identity of the cluster in a mesh; changing it restarts every workload."""
     install: Literal["helm", "inline"] = "helm"
     owner: Literal["pulumi", "flux"] = "pulumi"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from .values import LABEL_NAME, RELATIVE_PATH, ChartVersion, Section
+from .values import LABEL_NAME, RELATIVE_PATH, ChartVersion, Section, Word
 
 NamespaceName = Annotated[str, Field(pattern=LABEL_NAME)]
 RepositoryPath = Annotated[str, Field(pattern=RELATIVE_PATH)]
@@ -18,7 +18,7 @@ class Namespace(Section):
 
     pod_security: PodSecurity = "baseline"
     pull_secret: bool = False
-    """Put the secret pullSecret there as `registry-credentials`."""
+    """Put the secret pullSecret there."""
 
 
 class CrdSet(Section):
@@ -31,7 +31,7 @@ class ChartSpec(Section):
     """A chart installed before Flux."""
 
     name: NamespaceName
-    chart: str
+    chart: Word
     repository: Annotated[str, Field(pattern=r"^https://\S+$")] | None = None
     """Chart repository; none when `chart` is an oci:// address."""
     version: ChartVersion
@@ -44,8 +44,8 @@ class ChartSpec(Section):
 
 
 class Csi(Section):
-    storage_class: str
-    storage: str
+    storage_class: Word
+    storage: Word
     """Proxmox storage the volumes are made on."""
     namespace: NamespaceName = "csi-proxmox"
 

@@ -23,11 +23,15 @@ class Problem:
         return f"{self.path}: {self.message}\n      fix: {self.fix}"
 
 
-def refusal(stack_file: str, problems: Iterable[Problem]) -> pulumi.RunError:
+def stack_file(stack: str) -> str:
+    return f"Pulumi.{stack}.yaml"
+
+
+def refusal(stack: str, problems: Iterable[Problem]) -> pulumi.RunError:
     """RunError is printed by Pulumi without a traceback."""
     lines = list(dict.fromkeys(f"  {problem}" for problem in problems))
     count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
-    return pulumi.RunError("\n".join([f"{stack_file} has {count}; nothing was changed.", *lines]))
+    return pulumi.RunError("\n".join([f"{stack_file(stack)} has {count}; nothing was changed.", *lines]))
 
 
 def nearest(word: str, known: Iterable[str], otherwise: str) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 from .errors import Problem
 from .structure import Location, path_of
 
-SECRET_KEY = re.compile(r"(token|password|passwd|passphrase|apikey|privatekey|secretkey|accesskey|secret)$")
-NAMES_ONLY = re.compile(r"^existing|pullsecret$|secretname$|configsecret$")
+SECRET_KEY = re.compile(r"(token|password|passwd|passphrase|apikey|(private|secret|access)key|(client|shared)secret)$")
+SECRET_OR_ITS_NAME = re.compile(r"secret$")
+OBJECT_NAME = re.compile(r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
 SECRET_VALUE = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----|AGE-SECRET-KEY-1|^\S+@\S+!\S+=[0-9a-fA-F-]{36}$"
     r"|\b(ghp|gho|ghs|glpat|github_pat)[_-]\w{16,}|^[a-z]+://[^/\s:@]+:[^/\s@]+@"
@@ -38,10 +39,16 @@ def leaks(data: Any, location: Location = ()) -> Iterator[Problem]:
 
 def _entry(key: str, value: Any, location: Location) -> Iterator[Problem]:
     plain = re.sub(r"[^a-z]", "", key.lower())
-    if isinstance(value, str) and value and SECRET_KEY.search(plain) and not NAMES_ONLY.search(plain):
+    named = SECRET_KEY.search(plain) and not plain.startswith("existing")
+    if isinstance(value, str) and value and (named or _not_a_reference(plain, value)):
         yield _secret([*location, key], "a secret inside cluster reaches the state in clear")
     else:
         yield from leaks(value, [*location, key])
+
+
+def _not_a_reference(key: str, value: str) -> bool:
+    """Charts and manifests refer to Secret objects by name under keys such as pullSecret."""
+    return bool(SECRET_OR_ITS_NAME.search(key)) and not OBJECT_NAME.match(value)
 
 
 def _text(value: str, location: Location) -> Iterator[Problem]:

@@ -12,11 +12,11 @@ import pulumi
 from pulumi.runtime import get_config_env, is_config_secret
 from pulumi.runtime.config import CONFIG
 
-from . import pair, peers, rules, secrets, structure
+from . import mesh, rules, secrets, stack_files, structure
 from .errors import Problem, nearest, refusal
 from .leaks import OUTSIDE, leaks
+from .mesh import Peers
 from .model import ClusterConfig
-from .pair import Peers
 from .secrets import Secrets
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -37,9 +37,9 @@ class Settings:
 def load(directory: Path = PROJECT) -> Settings:
     """Raises RunError with every problem; registers nothing."""
     config = pulumi.Config()
-    data, found = _data(config)
+    data, found = _data(config, directory)
     parsed = structure.parse(data)
-    others, unreadable = peers.read(directory, pulumi.get_stack(), config.full_key("cluster"))
+    others, unreadable = stack_files.peers(directory, pulumi.get_stack(), config.full_key("cluster"))
     read = secrets.read(config)
     problems = [
         *_engine(),
@@ -54,7 +54,7 @@ def load(directory: Path = PROJECT) -> Settings:
     ]
     errors = [problem for problem in problems if not problem.warning]
     if errors:
-        raise refusal(f"Pulumi.{pulumi.get_stack()}.yaml", errors)
+        raise refusal(pulumi.get_stack(), errors)
     cluster = with_mesh_routing(parsed.cluster, others)
     return Settings(
         cluster=cluster,
@@ -69,11 +69,11 @@ def with_mesh_routing(cluster: ClusterConfig, others: Peers) -> ClusterConfig:
     """Fills in what only the project as a whole knows: the network around all meshed pods."""
     if cluster.cilium.native_routing_cidr:
         return cluster
-    cilium = cluster.cilium.model_copy(update={"native_routing_cidr": pair.mesh_network(cluster, others)})
+    cilium = cluster.cilium.model_copy(update={"native_routing_cidr": mesh.mesh_network(cluster, others)})
     return cluster.model_copy(update={"cilium": cilium})
 
 
-def _data(config: pulumi.Config) -> tuple[Any, list[Problem]]:
+def _data(config: pulumi.Config, directory: Path) -> tuple[Any, list[Problem]]:
     text = config.get("cluster")
     if text is None:
         fix = "describe one, as Pulumi.infra.yaml does"
@@ -82,11 +82,16 @@ def _data(config: pulumi.Config) -> tuple[Any, list[Problem]]:
         data = json.loads(text)
     except ValueError:
         return None, [Problem(path="cluster", message="is not an object", fix="write a mapping under cluster:")]
-    found = list(leaks(data))
-    if not found and is_config_secret(config.full_key("cluster")):
+    return data, [*leaks(data), *_encrypted(config, directory)]
+
+
+def _encrypted(config: pulumi.Config, directory: Path) -> Iterator[Problem]:
+    """Pulumi has decrypted `secure:` values by now and says only that there were some; the file says where."""
+    key = config.full_key("cluster")
+    if is_config_secret(key):
         message = "something in it is encrypted (secure:), and would be decrypted into the state in clear"
-        found = [Problem(path="cluster", message=message, fix=OUTSIDE)]
-    return data, found
+        somewhere = Problem(path="cluster", message=message, fix=OUTSIDE)
+        yield from list(leaks(stack_files.cluster_data(directory, pulumi.get_stack(), key))) or [somewhere]
 
 
 def _unless_leaked(problems: list[Problem], leaked: set[str]) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ from .nodes import Node
 from .proxmox import Proxmox
 from .talos import Talos
 from .timing import DEADLINES, Recovery, Rollout, Seconds, Timeouts
-from .values import LABEL_NAME, Address, Section, Version
+from .values import LABEL_NAME, Address, Section, VariableName, Version
 
 
 class Versions(Section):
@@ -49,8 +49,8 @@ class ClusterConfig(Section):
     """CRDs beyond those of the Gateway API."""
     charts: list[ChartSpec] = Field(default_factory=list)
     lb_pools: dict[NamespaceName, Pool] = Field(default_factory=dict)
-    lb_addresses: dict[str, Address] = Field(default_factory=dict)
-    """Fixed addresses of named services; each inside a pool."""
+    lb_addresses: dict[VariableName, Address] = Field(default_factory=dict)
+    """Fixed addresses of named services, each inside a pool; Flux substitutes them by name."""
     mesh: Mesh = Mesh()
     storage: Storage = Storage(role="none")
     sealing: Sealing

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from .values import Address, Network, Range, Section
+from .values import Address, Network, Range, Section, Word
 
 
 class ClusterNetwork(Section):
@@ -15,7 +15,7 @@ class ClusterNetwork(Section):
     """The network the nodes stand in."""
     gateway: Address
     nameservers: Annotated[list[Address], Field(min_length=1)]
-    ntp: Annotated[list[str], Field(min_length=1)]
+    ntp: Annotated[list[Word], Field(min_length=1)]
     vip: Address
     """Shared address of the Kubernetes API, carried by a control plane."""
     dhcp_range: Range | None = None

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .values import Address, Mac, Section
+from .values import Address, Integer, Mac, Section, Word
 
 LABEL_KEY = r"^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 LABEL_VALUE = r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$"
@@ -17,22 +17,22 @@ LabelValue = Annotated[str, Field(pattern=LABEL_VALUE)]
 
 
 class DataDisk(Section):
-    size: Annotated[int, Field(ge=1)]
+    size: Annotated[Integer, Field(ge=1)]
     """GiB."""
-    storage: str | None = None
+    storage: Word | None = None
     """Proxmox storage; the cluster's `proxmox.storage.disks` unless said otherwise."""
 
 
 class Node(Section):
     role: Literal["controlplane", "worker"]
-    host: str
+    host: Word
     address: Address
-    vmid: Annotated[int, Field(ge=100, le=999_999_999)]
+    vmid: Annotated[Integer, Field(ge=100, le=999_999_999)]
     mac: Mac
-    cores: Annotated[int, Field(ge=1, le=512)]
-    memory: Annotated[int, Field(ge=1024)]
+    cores: Annotated[Integer, Field(ge=1, le=512)]
+    memory: Annotated[Integer, Field(ge=1024)]
     """MiB."""
-    disk: Annotated[int, Field(ge=10)]
+    disk: Annotated[Integer, Field(ge=10)]
     """System disk, GiB."""
     disks: list[DataDisk] = Field(default_factory=list)
     """Further disks, told apart by size."""

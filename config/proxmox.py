@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from .values import LABEL_NAME, Section
+from .values import LABEL_NAME, Integer, Section, Word
 
 
 class Host(Section):
@@ -15,9 +15,9 @@ class Host(Section):
 
 
 class ProxmoxStorage(Section):
-    images: str
+    images: Word
     """Storage that takes the content type import, on every host."""
-    disks: str
+    disks: Word
     """Storage that takes the content type images, on every host."""
 
 
@@ -32,12 +32,12 @@ class Proxmox(Section):
     """Topology region: the name the CSI driver knows this Proxmox cluster by."""
     hosts: Annotated[dict[str, Host], Field(min_length=1)]
     storage: ProxmoxStorage
-    bridge: str
-    vlan: Annotated[int, Field(ge=1, le=4094)] | None = None
-    mtu: Annotated[int, Field(ge=1280, le=9216)] = 1500
-    pool: str | None = None
+    bridge: Word
+    vlan: Annotated[Integer, Field(ge=1, le=4094)] | None = None
+    mtu: Annotated[Integer, Field(ge=1280, le=9216)] = 1500
+    pool: Word | None = None
     """Existing Proxmox resource pool the machines join."""
-    cpu_type: str = "x86-64-v2-AES"
+    cpu_type: Word = "x86-64-v2-AES"
     scsi_controller: Literal["virtio-scsi-single", "virtio-scsi-pci"] = "virtio-scsi-single"
     create_csi_credentials: bool = False
     """Let the program create the CSI role, user and token; needs the secret proxmoxAdminToken."""

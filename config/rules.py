@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from . import charts, machines, networks, pair, software, versions
+from . import charts, deadlines, machines, mesh, networks, pair, patches, software, versions
 from .errors import Problem
+from .mesh import Peers
 from .model import ClusterConfig
-from .pair import Peers
 from .structure import Parsed
 
 Rule = Callable[[ClusterConfig], Iterable[Problem]]
@@ -40,19 +40,19 @@ RULES: tuple[Rule, ...] = (
     charts.dns_is_somewhere,
     charts.crds_are_pinned,
     charts.namespaces_are_our_own,
-    software.dns_reaches_the_host,
-    software.patches_keep_the_network_static,
-    software.patches_are_known_kinds,
-    software.guest_agent_is_there,
+    patches.dns_reaches_the_host,
+    patches.patches_keep_the_network_static,
+    patches.patches_are_known_kinds,
+    patches.guest_agent_is_there,
     software.certificates_are_checked_one_way,
     software.bgp_has_peers,
     software.values_have_one_source,
     software.mesh_has_an_address,
     software.storage_is_provided_by_providers,
     software.storage_has_a_role,
-    software.timeouts_are_in_order,
-    software.deadlines_outlast_an_attempt,
-    software.deadlines_name_gates,
+    deadlines.timeouts_are_in_order,
+    deadlines.deadlines_outlast_an_attempt,
+    deadlines.deadlines_name_gates,
     software.flux_reads_what_is_sealed,
 )
 
@@ -77,10 +77,10 @@ PAIR_RULES: tuple[PairRule, ...] = (
 )
 
 PROJECT_RULES: tuple[ProjectRule, ...] = (
-    pair.mesh_members_are_ready,
-    pair.mesh_is_not_alone,
-    pair.native_routing_covers_the_mesh,
-    pair.storage_comes_from_a_provider,
+    mesh.mesh_members_are_ready,
+    mesh.mesh_is_not_alone,
+    mesh.native_routing_covers_the_mesh,
+    mesh.storage_comes_from_a_provider,
 )
 
 

@@ -1,90 +1,19 @@
-"""Rules on Talos patches, Cilium, storage, timing and the hand-over."""
+"""Rules on Proxmox, Cilium, storage and the hand-over."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, pairwise
-from typing import Any
+from itertools import chain
 
-from .errors import Problem, nearest
+from .errors import Problem
 from .model import ClusterConfig
-from .talos import Patch
-from .timing import DEADLINES
+from .patches import dig
 
 PROVIDER_ONLY = ("rook", "ceph", "openebs", "longhorn", "linstor", "piraeus")
 """Storage that runs inside the cluster, by what its components' names contain."""
 
 OWNED_VALUES = ("cluster", "ipv4NativeRoutingCIDR", "operator.replicas", "ipam.mode")
 """Chart values that the stack file already says elsewhere, and gates compare."""
-
-FLUX_GATES = ("G15", "G16", "G18")
-
-
-def dig(data: Any, path: str) -> Any:
-    for part in path.split("."):
-        data = data.get(part) if isinstance(data, dict) else None
-    return data
-
-
-def patches(cluster: ClusterConfig) -> Iterator[tuple[str, Patch]]:
-    """Every Talos patch with its path in the stack file."""
-    given = cluster.talos.patches
-    groups = {"all": given.all, "controlplane": given.controlplane, "worker": given.worker}
-    groups |= {f"nodes.{name}": documents for name, documents in given.nodes.items()}
-    for group, documents in groups.items():
-        for index, document in enumerate(documents):
-            yield f"cluster.talos.patches.{group}[{index}]", document
-
-
-def dns_reaches_the_host(cluster: ClusterConfig) -> Iterator[Problem]:
-    """Asks what will be in force: the patches and values merged last may say otherwise than the keys."""
-    said = [dig(patch, "machine.features.hostDNS.forwardKubeDNSToHost") for _, patch in patches(cluster)]
-    forward = True in said or (cluster.talos.host_dns_forward and False not in said)
-    bpf = {"masquerade": cluster.cilium.bpf_masquerade, "hostLegacyRouting": cluster.cilium.host_legacy_routing}
-    bpf |= dig(cluster.cilium.values, "bpf") or {}
-    if forward and bpf["masquerade"] and not bpf["hostLegacyRouting"]:
-        yield Problem(
-            path="cluster.cilium.host_legacy_routing",
-            message="talos.host_dns_forward (forwardKubeDNSToHost) with cilium.bpf_masquerade and without "
-            "host_legacy_routing cuts cluster DNS off from its upstream",
-            fix="set cilium.host_legacy_routing: true, or talos.host_dns_forward: false",
-        )
-
-
-def patches_keep_the_network_static(cluster: ClusterConfig) -> Iterator[Problem]:
-    for path, patch in patches(cluster):
-        interfaces = dig(patch, "machine.network.interfaces") or []
-        if str(patch.get("kind", "")).startswith("DHCP") or any(dig(item, "dhcp") for item in interfaces):
-            yield Problem(
-                path=path,
-                message="turns DHCP on; a node with two addresses keeps restarting its kubelet",
-                fix="remove it; nodes.<name>.address is the node's only address",
-            )
-        if dig(patch, "machine.network.hostname"):
-            yield Problem(
-                path=path,
-                message="sets a host name, which nodes.<name> already does",
-                fix="remove machine.network.hostname",
-            )
-
-
-def patches_are_known_kinds(cluster: ClusterConfig) -> Iterator[Problem]:
-    for path, patch in patches(cluster):
-        kind = str(patch.get("kind", ""))
-        if kind.startswith("Kube") and kind.endswith("Config"):
-            yield Problem(
-                path=path, message=f"{kind} belongs to Talos 1.14", fix="use the v1alpha1 key that Talos 1.13 documents"
-            )
-
-
-def guest_agent_is_there(cluster: ClusterConfig) -> Iterator[Problem]:
-    if "siderolabs/qemu-guest-agent" not in cluster.talos.extensions:
-        yield Problem(
-            path="cluster.talos.extensions",
-            message="siderolabs/qemu-guest-agent is missing: Proxmox cannot shut the machines down cleanly",
-            fix="add siderolabs/qemu-guest-agent",
-            warning=True,
-        )
 
 
 def certificates_are_checked_one_way(cluster: ClusterConfig) -> Iterator[Problem]:
@@ -147,44 +76,6 @@ def storage_has_a_role(cluster: ClusterConfig) -> Iterator[Problem]:
             message="is none although storage.csi is given",
             fix="write consumer, or drop csi",
         )
-
-
-def timeouts_are_in_order(cluster: ClusterConfig) -> Iterator[Problem]:
-    timeouts = cluster.timeouts
-    gate = min(FLUX_GATES, key=cluster.deadline)
-    steps = [
-        ("timeouts.attempt", timeouts.attempt),
-        ("timeouts.helm_release", timeouts.helm_release),
-        ("timeouts.kustomization", timeouts.kustomization),
-        (f"deadlines.{gate}", cluster.deadline(gate)),
-    ]
-    for (inner, short), (outer, long) in pairwise(steps):
-        if short >= long:
-            yield Problem(
-                path=f"cluster.{outer}",
-                message=f"{long} s is not longer than {inner}, {short} s: the outer would give up first",
-                fix="order them attempt < helm_release < kustomization < gate",
-            )
-
-
-def deadlines_outlast_an_attempt(cluster: ClusterConfig) -> Iterator[Problem]:
-    for gate in DEADLINES:
-        if cluster.deadline(gate) <= cluster.timeouts.attempt and gate not in FLUX_GATES:
-            yield Problem(
-                path=f"cluster.deadlines.{gate}",
-                message=f"{cluster.deadline(gate)} s is not longer than timeouts.attempt, {cluster.timeouts.attempt} s",
-                fix="a gate has to outlast one attempt: raise it, or lower timeouts.attempt",
-            )
-
-
-def deadlines_name_gates(cluster: ClusterConfig) -> Iterator[Problem]:
-    for gate in cluster.deadlines:
-        if gate not in DEADLINES:
-            yield Problem(
-                path=f"cluster.deadlines.{gate}",
-                message=f"{gate} is not a gate",
-                fix=nearest(gate, DEADLINES, f"choose from {', '.join(DEADLINES)}"),
-            )
 
 
 def flux_reads_what_is_sealed(cluster: ClusterConfig) -> Iterator[Problem]:

@@ -6,20 +6,22 @@ import copy
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Union, get_args, get_origin
+from functools import cache
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from .errors import Problem, nearest
 from .model import ClusterConfig, derive
-from .values import CHART_VERSION, LABEL_NAME, RELATIVE_PATH, shown
+from .values import LABEL_NAME, RELATIVE_PATH, VARIABLE_NAME, WORD, shown
 
 Location = Sequence[int | str]
 
 PATTERNS = {
     LABEL_NAME: "use lower-case letters, digits and dashes only, at most 63 of them",
-    CHART_VERSION: "write one exact release, such as 1.2.3",
+    WORD: "write a name without spaces",
+    VARIABLE_NAME: "begin with a lower-case letter, then letters, digits and underscores",
     RELATIVE_PATH: "write a path from the root of the repository, without .. and without a leading slash",
 }
 
@@ -100,12 +102,8 @@ def _inside(kind: Any, part: int | str) -> Any:
 
 
 def _plain(kind: Any) -> Any:
-    """Without Annotated and without the None of an optional."""
-    if get_origin(kind) is Annotated:
-        return _plain(get_args(kind)[0])
-    if get_origin(kind) in (Union, types.UnionType):
-        return _plain(get_args(kind)[0])
-    return kind
+    """Without the None of an optional."""
+    return get_args(kind)[0] if get_origin(kind) in (Union, types.UnionType) else kind
 
 
 def _breaks(detail: ErrorDetails) -> bool:
@@ -115,7 +113,8 @@ def _breaks(detail: ErrorDetails) -> bool:
 
 def _salvage(data: Mapping[str, Any], details: Sequence[ErrorDetails]) -> ClusterConfig:
     rest = copy.deepcopy(derive(dict(data)))
-    broken = {str(name) for detail in details if (name := _leave_out(rest, detail))}
+    unknown_keys_first = sorted(details, key=_breaks)
+    broken = {str(name) for detail in unknown_keys_first if (name := _leave_out(rest, detail))}
     sections: dict[str, Any] = {}
     for name, field in ClusterConfig.model_fields.items():
         if name in broken or (name not in rest and field.is_required()):
@@ -131,10 +130,14 @@ def _salvage(data: Mapping[str, Any], details: Sequence[ErrorDetails]) -> Cluste
 
 
 def _section(name: str, data: Mapping[str, Any]) -> Any:
-    field = ClusterConfig.model_fields[name]
     if name not in data:
-        return field.get_default(call_default_factory=True)
-    return TypeAdapter(field.rebuild_annotation()).validate_python(data[name])
+        return ClusterConfig.model_fields[name].get_default(call_default_factory=True)
+    return _adapter(name).validate_python(data[name])
+
+
+@cache
+def _adapter(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(ClusterConfig.model_fields[name].rebuild_annotation())
 
 
 def _leave_out(data: Any, detail: ErrorDetails) -> int | str | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from .values import Section
+from .values import Section, Word
 
 Patch = dict[str, Any]
 Extension = Annotated[str, Field(pattern=r"^[a-z0-9-]+/[a-z0-9._-]+$")]
@@ -22,14 +22,14 @@ class Patches(Section):
 
 
 class KubeletMount(Section):
-    source: str
-    destination: str
+    source: Word
+    destination: Word
     type: str = "bind"
     options: list[str] = Field(default_factory=lambda: ["bind", "rshared", "rw"])
 
 
 class Talos(Section):
-    bootstrap_node: str
+    bootstrap_node: Word
     """The control plane on which etcd is bootstrapped, once; it stays when nodes come and go."""
     extensions: list[Extension] = Field(default_factory=lambda: ["siderolabs/qemu-guest-agent"])
     patches: Patches = Patches()

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from .values import Section
+from .values import Integer, Section
 
-Seconds = Annotated[int, Field(ge=1, le=86_400)]
+Seconds = Annotated[Integer, Field(ge=1, le=86_400)]
 
 DEADLINES = MappingProxyType({
     "GP": 60, "G1": 300, "G2": 300, "G3": 600, "G4": 600, "G5": 600, "G6": 120, "G7": 600,

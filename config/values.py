@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 VERSION = r"^\d+\.\d+\.\d+$"
 CHART_VERSION = r"^v?\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$"
 LABEL_NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+VARIABLE_NAME = r"^[a-z][a-z0-9_]*$"
+WORD = r"^\S+$"
 MAC = r"^([0-9A-F]{2}:){5}[0-9A-F]{2}$"
 RELATIVE_PATH = r"^\.?[A-Za-z0-9_-][A-Za-z0-9._-]*(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)*$"
 
@@ -71,6 +73,12 @@ def _network(value: Any) -> IPv4Network:
     return network
 
 
+def _integer(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise refuse(f"{value} is not a number", "write a number")
+    return value
+
+
 def _mac(value: Any) -> str:
     text = str(value).upper().replace("-", ":")
     if not re.match(MAC, text):
@@ -120,6 +128,9 @@ def _text(pattern: str) -> WithJsonSchema:
 
 Version = Annotated[str, BeforeValidator(_version), _text(VERSION)]
 ChartVersion = Annotated[str, BeforeValidator(_chart_version), _text(CHART_VERSION)]
+VariableName = Annotated[str, Field(pattern=VARIABLE_NAME)]
+Integer = Annotated[int, BeforeValidator(_integer)]
+Word = Annotated[str, Field(pattern=WORD)]
 Address = Annotated[IPv4Address, BeforeValidator(_address)]
 Network = Annotated[IPv4Network, BeforeValidator(_network)]
 Mac = Annotated[str, BeforeValidator(_mac), _text(r"^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ from tests.config_stacks import DELETE, Patch
 
 TOKEN = "root@pam!ci=33333333-3333-3333-3333-333333333333"
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----"
+BASE64_KEY = base64.b64encode(KEY.encode()).decode()
 CHART = {
     "name": "spegel",
     "chart": "oci://ghcr.io/spegel-org/helm-charts/spegel",
@@ -68,6 +70,14 @@ SHAPE = [
         "wrong-scsi-controller", {"cluster.proxmox.scsi_controller": "lsi"}, "'virtio-scsi-single' or 'virtio-scsi-pci'"
     ),
     bad("number-is-text", {"cluster.nodes.infra-w-1.cores": "many"}, "infra-w-1.cores", "found 'many'"),
+    bad("number-is-a-truth", {"cluster.cilium.id": True}, "cluster.cilium.id: True is not a number"),
+    bad("name-is-empty", {"cluster.proxmox.bridge": ""}, "cluster.proxmox.bridge", "a name without spaces"),
+    bad(
+        "node-wrong-twice",
+        {"cluster.nodes.infra-w-1": {"cpu": 2}},
+        "infra-w-1.cpu: unknown key",
+        "infra-w-1.role: is missing",
+    ),
     bad("vlan-out-of-range", {"cluster.proxmox.vlan": 5000}, "cluster.proxmox.vlan", "at most 4094, not 5000"),
     bad("mtu-too-small", {"cluster.proxmox.mtu": 500}, "cluster.proxmox.mtu", "at least 1280"),
     bad("no-nodes", {"cluster.nodes": {}}, "cluster.nodes", "at least 1 item"),
@@ -83,6 +93,13 @@ SHAPE = [
     bad("endpoint-without-tls", {"cluster.proxmox.endpoint": "http://p:8006"}, "cluster.proxmox.endpoint", "^https://"),
     bad("path-leaves-repository", {"cluster.sealing.directory": "../x"}, "sealing.directory", "without .."),
     bad("git-over-file", {"cluster.flux.url": "file:///srv/git"}, "cluster.flux.url", "^https://"),
+    bad(
+        "address-name-not-a-variable",
+        {"cluster.lb_addresses.my-app": "10.25.11.121"},
+        "lb_addresses.my-app",
+        "underscores",
+    ),
+    bad("hosts-not-a-mapping", {"cluster.proxmox.hosts": ["atlas"]}, "cluster.proxmox.hosts: should be"),
     bad("pool-without-addresses", {"cluster.lb_pools.mesh": {}}, "lb_pools.mesh", "exactly one of range and cidr"),
     bad("pool-given-twice", {"cluster.lb_pools.mesh.cidr": "10.25.11.96/29"}, "lb_pools.mesh", "exactly one of"),
 ]
@@ -367,6 +384,16 @@ SECRETS = [
     bad("secret-encrypted-in-cluster", {"cluster.flux.branch": {"secure": "AAAB"}}, "cluster.flux.branch", "in clear"),
     bad("secret-by-key", {"cluster.proxmox.token": "abc"}, "cluster.proxmox.token: a secret inside cluster"),
     bad("secret-by-key-in-values", {"cluster.cilium.values": {"x": [{"apiKey": "abc"}]}}, "values.x[0].apiKey"),
+    bad(
+        "secret-in-patch",
+        {"cluster.talos.patches.all": [{"cluster": {"secret": "c2VjcmV0LXZhbHVl="}}]},
+        "cluster.secret: a secret",
+    ),
+    bad(
+        "secret-key-as-base64",
+        {"cluster.cilium.values": {"tls": {"ca": {"key": BASE64_KEY}}}},
+        "tls.ca.key: holds what looks",
+    ),
     bad("secret-private-key", {"cluster.proxmox.ca": KEY}, "cluster.proxmox.ca: holds what looks like a secret"),
     bad(
         "secret-proxmox-token", {"cluster.proxmox.pool": TOKEN}, "cluster.proxmox.pool: holds what looks like a secret"

@@ -130,8 +130,14 @@ GOOD: dict[str, stacks.Patch] = {
     "data-disks": {"cluster.nodes.infra-w-1.disks": [{"size": 200}, {"size": 300, "storage": "ceph"}]},
     "private-authority": {"cluster.proxmox.ca": CERTIFICATE},
     "names-of-secrets": {
-        "cluster.cilium.values": {"imagePullSecrets": [{"name": "x"}], "existingSecret": "x", "secretName": "x"}
+        "cluster.cilium.values": {
+            "imagePullSecrets": [{"name": "x"}],
+            "existingSecret": "x",
+            "pullSecret": "x",
+            "existingToken": "x",
+        }
     },
+    "no-dhcp-server": {"cluster.network.dhcp_range": stacks.DELETE},
     "pinned-crds": {"cluster.crds": [{"url": "https://h.example/v1.2.3/crds.yaml"}]},
     "patches": {
         "cluster.talos.patches": {

@@ -8,6 +8,7 @@ from pathlib import Path
 import pulumi
 import pytest
 
+import config
 from config import rules, structure
 from tests import config_stacks as stacks
 from tests.bad_configs import BAD_CONFIGS, KEY, TOKEN, Bad
@@ -109,6 +110,15 @@ def test_an_encrypted_value_is_found_after_pulumi_has_decrypted_it(tmp_path: Pat
         stacks.load(tmp_path, "infra", secret_keys=["cluster"])
 
 
+def test_an_encrypted_value_is_named_by_its_path(tmp_path: Path) -> None:
+    """The file holds the cipher text, the program is given the clear text."""
+    encrypted = stacks.patched(stacks.committed("infra"), {"cluster.flux.branch": {"secure": "v1:abc"}})
+    stacks.write(tmp_path, "infra", encrypted)
+    stacks.hand_over("infra", stacks.committed("infra"), secret_keys=["cluster"])
+    with pytest.raises(pulumi.RunError, match=r"cluster\.flux\.branch: an encrypted value inside cluster"):
+        config.load(tmp_path)
+
+
 def test_an_old_engine_is_refused_together_with_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def too_old(wanted: str) -> None:
         raise RuntimeError(f"Pulumi CLI version 3.100.0 does not satisfy {wanted}")
@@ -127,9 +137,12 @@ def test_a_third_stack_is_found(tmp_path: Path) -> None:
     assert "2 is used by apps and by edge (Pulumi.edge.yaml)" in message
 
 
-def test_a_stack_file_that_is_not_yaml_is_named(tmp_path: Path) -> None:
-    (tmp_path / "Pulumi.edge.yaml").write_text("config: [")
-    assert "Pulumi.edge.yaml: cannot be compared with this stack (is not YAML)" in refusal(tmp_path, "infra", {})
+@pytest.mark.parametrize("text", ["config: [", "- config"])
+def test_a_stack_file_that_is_not_yaml_is_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.edge.yaml").write_text(text)
+    assert "Pulumi.edge.yaml: cannot be compared with this stack (it is not a YAML mapping)" in refusal(
+        tmp_path, "infra", {}
+    )
 
 
 def test_a_defect_in_a_rule_is_not_swallowed() -> None:
