@@ -157,11 +157,12 @@ class Judge:
 
         async def pass_on(message: Message) -> None:
             sent.append(message)
+            # Before the client has its answer: whoever looks afterwards sees the verdict.
+            if sent[0].get("status") == 200 and "body" in message and not message.get("more_body"):
+                self._judge(scope, bytes(received), b"".join(part.get("body", b"") for part in sent))
             await send(message)
 
         await self.app(scope, listen, pass_on)
-        if sent and sent[0].get("status") == 200:
-            self._judge(scope, bytes(received), b"".join(message.get("body", b"") for message in sent))
 
     def _judge(self, scope: Scope, body: bytes, answer: bytes) -> None:
         path = scope["path"].removeprefix(PREFIX).rstrip("/")
