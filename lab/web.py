@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 
 class Server(uvicorn.Server):
@@ -20,7 +20,7 @@ class Server(uvicorn.Server):
         yield
 
 
-async def serve(app: Starlette, sockets: Sequence[socket.socket], **options: Any) -> None:
+async def serve(app: ASGIApp, sockets: Sequence[socket.socket], **options: Any) -> None:
     """Answer on sockets that listen already, until cancelled."""
     config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1, **options)
     server = Server(config)

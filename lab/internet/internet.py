@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from lab import web
 from lab.authority import Authority
 from lab.faults import Faults
 from lab.internet.artifact import Artifact, chart_artifact
@@ -25,7 +25,6 @@ from lab.internet.modules import Modules, Workshop
 from lab.internet.registry import Registry, Repository
 from lab.internet.release_files import ReleaseFiles
 from lab.internet.remote_file import RemoteFile
-from lab.internet.server import https_server
 from lab.internet.site import Site, Sites
 from lab.request_log import RequestLog
 
@@ -65,18 +64,14 @@ class Internet:
 
     async def serve(self, host: str, port: int) -> None:
         """Until cancelled; `ready` is set once connections are accepted."""
-        server = https_server(self.application, self._authority.issue(self.names()))
-        with socket.create_server((host, port)) as listener:
-            serving = asyncio.create_task(server.serve([listener]))
+        issued = self._authority.issue(self.names())
+        with web.listen(host, port) as listener:
+            self.port = listener.getsockname()[1]
+            self.ready.set()
             try:
-                await server.accepting.wait()
-                self.port = listener.getsockname()[1]
-                self.ready.set()
-                await asyncio.shield(serving)
+                await web.serve(self.application, [listener], ssl_certfile=issued.certificate, ssl_keyfile=issued.key)
             finally:
                 self.ready.clear()
-                server.should_exit = server.force_exit = True
-                await serving
 
     async def fetch(self, url: str) -> RemoteFile:
         """What a download of this address would bring; LookupError where there is nothing to be had."""
