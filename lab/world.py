@@ -168,7 +168,8 @@ async def live(run: RunDirectory) -> None:
 
 def main(root: Path) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for chatty in ("httpx", "grpclib"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     run = RunDirectory(root=root)
     asyncio.run(live(run))
 
