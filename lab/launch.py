@@ -60,8 +60,9 @@ def launch(wish: Wish, narrator: Narrator) -> Sandbox:
 def prepare(wish: Wish, sandbox: Sandbox) -> None:
     """Everything on disk that the world and the engine need."""
     run = sandbox.run
-    staging.stage(PROJECT, run, wish.stacks)
-    Authority(run.authority).bundle()
+    authority = Authority(run.authority)
+    authority.bundle()
+    staging.stage(PROJECT, run, wish.stacks, authority.certificate.read_text(encoding="utf-8"))
     setting.write_etc(run.etc)
     toolbox.bring_in(run, wish.stacks)
     credentials = environment.Credentials.fresh()

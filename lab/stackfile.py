@@ -135,15 +135,18 @@ def pool_addresses(pool: Mapping[str, Any]) -> list[str]:
     return [str(IPv4Address(number)) for number in range(int(first), int(last) + 1)]
 
 
-def with_lab_secrets(text: str, file: StackFile) -> str:
-    """The stack file for the lab: encrypted secrets become references to the environment."""
-    if not file.sealed:
+def for_lab(text: str, file: StackFile, authority: str) -> str:
+    """The stack file as the lab stages it: unchanged, unless it holds what only the real site can honour."""
+    if not file.sealed and not file.cluster["proxmox"].get("ca"):
         return text
     document = yaml.safe_load(text)
     for key in file.sealed:
         document["config"][f"{file.project}:{key}"] = f"env:{environment_name(key)}"
     for key in ("encryptionsalt", "secretsprovider", "encryptedkey"):
         document.pop(key, None)
+    proxmox = document["config"][f"{file.project}:cluster"]["proxmox"]
+    if proxmox.get("ca"):
+        proxmox["ca"] = authority
     return yaml.safe_dump(document, sort_keys=False)
 
 

@@ -11,16 +11,17 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lab.run_directory import LabError, RunDirectory
-from lab.stackfile import StackFile, with_lab_secrets
+from lab.stackfile import StackFile, for_lab
 
 GIT_CONFIG = "[user]\n\tname = groundwork lab\n\temail = lab@groundwork.invalid\n[advice]\n\tdetachedHead = false\n"
 
 
-def stage(source: Path, run: RunDirectory, stacks: Sequence[StackFile]) -> None:
+def stage(source: Path, run: RunDirectory, stacks: Sequence[StackFile], authority: str) -> None:
+    """`authority` is the certificate that the lab's own servers can be checked with."""
     (run.home / ".gitconfig").write_text(GIT_CONFIG, encoding="utf-8")
     copy_working_tree(source, run.project)
     for file in stacks:
-        text = with_lab_secrets(file.path.read_text(encoding="utf-8"), file)
+        text = for_lab(file.path.read_text(encoding="utf-8"), file, authority)
         staged_stack_file(run, file).write_text(text, encoding="utf-8")
     (run.project / ".venv").symlink_to(sys.prefix)
     commit(run, stacks[0].git_branch)

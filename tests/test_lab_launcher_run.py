@@ -133,7 +133,7 @@ def test_a_directory_without_git_is_refused(tmp_path: Path, run: RunDirectory) -
 def test_the_staged_project_is_clean_and_published_where_the_stack_file_says(
     run: RunDirectory, infra: StackFile
 ) -> None:
-    stage(PROJECT, run, [infra])
+    stage(PROJECT, run, [infra], "")
     bare = repository(run.git, infra.git_url)
     assert bare.relative_to(run.git) == Path("platform/groundwork.git")
     assert _git(run, "status", "--porcelain") == ""

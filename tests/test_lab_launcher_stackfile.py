@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab.stackfile import Place, StackFile, StackFileError, environment_name, pool_addresses, with_lab_secrets
+from lab.stackfile import Place, StackFile, StackFileError, environment_name, for_lab, pool_addresses
 
 PROJECT = Path(__file__).parent.parent
 
@@ -81,10 +81,22 @@ def test_secrets_encrypted_for_somebody_else_are_replaced_by_the_labs(tmp_path: 
     }
     file = StackFile.read(written(tmp_path, document))
     assert (file.sealed, file.secrets) == (("proxmoxToken",), {"gitToken": "MY_TOKEN"})
-    staged = yaml.safe_load(with_lab_secrets(file.path.read_text(), file))
+    staged = yaml.safe_load(for_lab(file.path.read_text(), file, "lab"))
     assert staged["config"]["p:proxmoxToken"] == f"env:{environment_name('proxmoxToken')}" == "env:LAB_PROXMOX_TOKEN"
     assert "encryptionsalt" not in staged
     assert staged["config"]["p:cluster"] == document["config"]["p:cluster"]  # type: ignore[index]
+
+
+def test_an_authority_pinned_for_the_real_site_is_replaced_by_the_labs(tmp_path: Path) -> None:
+    proxmox = {"endpoint": "https://10.0.0.2:8006", "hosts": {"a": {}}, "ca": "real"}
+    file = StackFile.read(written(tmp_path, {"config": {"p:cluster": cluster(proxmox=proxmox)}}))
+    staged = yaml.safe_load(for_lab(file.path.read_text(), file, "lab"))
+    assert staged["config"]["p:cluster"]["proxmox"]["ca"] == "lab"
+
+
+def test_the_committed_file_is_staged_as_it_is() -> None:
+    file = StackFile.read(PROJECT / "Pulumi.infra.yaml")
+    assert for_lab(file.path.read_text(), file, "lab") == file.path.read_text()
 
 
 def test_a_file_of_another_name_is_the_stack_of_its_cluster(tmp_path: Path) -> None:
