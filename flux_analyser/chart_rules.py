@@ -12,7 +12,7 @@ import yaml
 from flux_analyser.cluster import Cluster
 from flux_analyser.finding import Finding
 from flux_analyser.role import release_roles
-from flux_analyser.step import Document, chart_of, key_of
+from flux_analyser.step import Document, key_of
 
 FLOATING = ("*", ">", "<", "^", "~", "x")
 
@@ -38,7 +38,7 @@ def one_owner(cluster: Cluster) -> Iterator[Finding]:
 def one_version(cluster: Cluster) -> Iterator[Finding]:
     found: dict[str, dict[str, str]] = {}
     for step, release in releases(cluster):
-        chart, version = chart_of(release)
+        chart, version = cluster.chart(release)
         if version is not None:
             found.setdefault(chart, {})[version] = step
     for chart, versions in found.items():
@@ -51,9 +51,8 @@ def one_version(cluster: Cluster) -> Iterator[Finding]:
 
 def pinned(cluster: Cluster) -> Iterator[Finding]:
     for step, release in releases(cluster):
-        chart, version = chart_of(release)
-        floats = version is None if "chart" in release.get("spec", {}) else False
-        if floats or (version and version.startswith(FLOATING)):
+        chart, version = cluster.chart(release)
+        if version is None or version.startswith(FLOATING):
             message = f"chart {chart} is not pinned ({version or 'no version'})"
             yield Finding(level="warning", rule="pin", where=step, message=message, fix="name one version")
 
@@ -63,14 +62,14 @@ def storage_role(cluster: Cluster) -> Iterator[Finding]:
         return
     for step, release in releases(cluster):
         if "storage operator" in release_roles(release):
-            message = f"{chart_of(release)[0]} runs on a cluster that consumes another one's storage"
+            message = f"{cluster.chart(release)[0]} runs on a cluster that consumes another one's storage"
             yield Finding(level="failure", rule="storage", where=step, message=message, fix="keep it on the provider")
 
 
 def dead_values(cluster: Cluster, charts: Path) -> Iterator[Finding]:
     """Values that no chart of this name below `charts` has a default for."""
     for step, release in releases(cluster):
-        file = charts / chart_of(release)[0] / "values.yaml"
+        file = charts / cluster.chart(release)[0] / "values.yaml"
         if file.is_file():
             known = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
             for key in dead_keys(release.get("spec", {}).get("values") or {}, known):
@@ -95,7 +94,7 @@ def skew_between(clusters: Iterable[Cluster]) -> Iterator[Finding]:
     found: dict[str, dict[str, set[str]]] = {}
     for cluster in clusters:
         for _, release in releases(cluster):
-            chart, version = chart_of(release)
+            chart, version = cluster.chart(release)
             if version is not None:
                 found.setdefault(chart, {}).setdefault(version, set()).add(cluster.name)
     for chart, versions in sorted(found.items()):

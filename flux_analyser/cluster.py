@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flux_analyser.build import Build, files, placed
 from flux_analyser.finding import Finding
-from flux_analyser.step import Document, Step, is_step, key_of, name_of
+from flux_analyser.step import Document, Step, chart_of, is_step, key_of, name_of
 from flux_analyser.substitution import substitute, unresolved
 
 
@@ -24,6 +24,16 @@ class Cluster:
     settings: Mapping[str, str] = field(default_factory=dict)
     provided: frozenset[str] = frozenset()
     """Roles that are filled before Flux starts, even where the tree takes them over later."""
+
+    def chart(self, release: Document) -> tuple[str, str | None]:
+        """Name and version of a release's chart; one from a registry is named by its source."""
+        reference = (release.get("spec") or {}).get("chartRef") or {}
+        for _, item in self.objects():
+            if item["kind"] == reference.get("kind") and name_of(item) == reference.get("name"):
+                spec = item.get("spec") or {}
+                version = (spec.get("ref") or {}).get("tag")
+                return str(spec.get("url", "")).rpartition("/")[2], None if version is None else str(version)
+        return chart_of(release)
 
     def objects(self) -> Iterator[tuple[Step, Document]]:
         for step in self.steps.values():

@@ -216,6 +216,16 @@ def test_one_chart_in_two_versions(tree: Tree) -> None:
     assert tree.failures() == [("skew", "cluster")]
 
 
+def test_a_chart_from_a_registry_is_named_by_its_source(tree: Tree) -> None:
+    source = thing("OCIRepository", "web", spec={"url": "oci://example.org/charts/redis", "ref": {"tag": "2.0.0"}})
+    by_reference = thing(
+        "HelmRelease", "y", spec={"timeout": "3m", "chartRef": {"kind": "OCIRepository", "name": "web"}}
+    )
+    tree.write("cluster", step("a"), step("b")).write("a", release("x", "redis", "1.0.0"))
+    tree.write("b", by_reference, source)
+    assert tree.failures() == [("skew", "cluster")]
+
+
 def test_values_the_chart_does_not_know(tree: Tree, tmp_path: Path) -> None:
     two(tree, step("a"), step("b"), release("x", "x", values={"config": {"existingSecret": 1}, "labels": {"any": 1}}))
     charts = tmp_path / ".charts"

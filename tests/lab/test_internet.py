@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
-import subprocess
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -17,21 +15,12 @@ from lab.authority import Authority
 from lab.faults import Faults
 from lab.internet import Internet
 from lab.request_log import RequestLog
+from lab.toolchain.programs import Programs
 
 pytestmark = pytest.mark.lab
 
-CSI_MODULE = "github.com/sergelogvinov/proxmox-csi-plugin"
 ROOT = Path(__file__).parents[2]
 CLUSTER = yaml.safe_load((ROOT / "Pulumi.infra.yaml").read_text(encoding="utf-8"))["config"]["groundwork:cluster"]
-
-
-def go_module(module: str, version: str) -> Path:
-    answer = subprocess.run(
-        ["go", "mod", "download", "-json", f"{module}@{version}"], capture_output=True, check=False, cwd="/"
-    )
-    if answer.returncode:
-        raise LookupError(answer.stdout.decode() + answer.stderr.decode())
-    return Path(json.loads(answer.stdout)["Dir"])
 
 
 @pytest.fixture
@@ -41,7 +30,7 @@ def internet(tmp_path: Path) -> Internet:
         git_root=tmp_path / "git",
         git_token="token",
         state=tmp_path / "state",
-        modules=go_module,
+        modules=Programs().module_directory,
         log=RequestLog(tmp_path / "requests.jsonl"),
         authority=Authority(tmp_path / "ca"),
         faults=Faults(),
@@ -126,32 +115,3 @@ async def test_the_gateway_api_crds(internet: Internet) -> None:
     assert {crd["metadata"]["annotations"]["gateway.networking.k8s.io/bundle-version"] for crd in crds} == {
         f"v{version}"
     }
-
-
-def dead_keys(given: Any, known: Any, path: str = "") -> list[str]:
-    """Keys that the chart's own values do not have; where those are empty, anything may be given."""
-    if not isinstance(given, dict) or not isinstance(known, dict) or not known:
-        return []
-    unknown = [f"{path}{key}" for key in given if key not in known]
-    below = [dead for key in given if key in known for dead in dead_keys(given[key], known[key], f"{path}{key}.")]
-    return unknown + below
-
-
-@pytest.mark.parametrize(
-    ("release", "module", "version", "chart"),
-    [
-        ("sealed-secrets", "github.com/bitnami-labs/sealed-secrets", "v0.36.6", "helm/sealed-secrets"),
-        ("storage/proxmox-csi/enabled", CSI_MODULE, "v0.18.1", "charts/proxmox-csi-plugin"),
-        ("metrics/enabled", "sigs.k8s.io/metrics-server", "v0.9.0", "charts/metrics-server"),
-    ],
-)
-def test_the_tree_sets_no_values_its_charts_do_not_know(release: str, module: str, version: str, chart: str) -> None:
-    file = ROOT / "gitops/infrastructure" / release / "helm-release.yaml"
-    given = yaml.safe_load(file.read_text(encoding="utf-8"))["spec"]["values"]
-    known = yaml.safe_load((go_module(module, version) / chart / "values.yaml").read_text(encoding="utf-8"))
-    assert given
-    assert dead_keys(given, known) == []
-    assert dead_keys({"config": {"existingSecret": "x"}, "nothing": 1}, {"config": {"a": 1}}) == [
-        "nothing",
-        "config.existingSecret",
-    ]
