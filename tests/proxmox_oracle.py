@@ -46,7 +46,10 @@ def request_faults(method: str, path: str, params: Mapping[str, str]) -> Iterato
         yield f"{method} {path} is not published"
         return
     known = _parameters(operation)
+    repeated = {name for name in params if f"{{{name}}}" in (template(path) or "")}
     for name, value in params.items():
+        if name in repeated:
+            continue  # providers send what the path says once more in the body
         declared = known.get(name) or known.get(re.sub(r"\d+$", "[n]", name))
         if declared is None:
             yield f"{method} {path}: parameter {name} is not published"

@@ -139,6 +139,7 @@ def test_options_with_a_privilege_of_their_own(lab: Site) -> None:
     assert refused(lambda: config.put(args="-device x"), 500) == "only root can set 'args' config"
     assert refused(lambda: config.put(serial0="/dev/ttyS0"), 500) == "only root can set 'serial0' config"
     assert refused(lambda: config.put(ide2="none,media=cdrom"), 403).endswith("VM.Config.CDROM)")
+    assert refused(lambda: config.put(ide3="cdrom,media=cdrom"), 403) == "Permission check failed (/, Sys.Console)"
     config.put(serial0="socket")
     assert config.get()["serial0"] == "socket"
 

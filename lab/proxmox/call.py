@@ -52,6 +52,6 @@ class Call:
     def allows(self, path: str, *privileges: str, any_of: bool = False) -> bool:
         return self.access.allows(self.subject, path, *privileges, any_of=any_of)
 
-    def start(self, kind: str, subject: str | int, work: Work) -> str:
+    async def start(self, kind: str, subject: str | int, work: Work) -> str:
         """Begin a task on the request's host; its UPID is the answer."""
-        return self.hypervisor.tasks.start(self.node, kind, str(subject), self.subject, work)
+        return await self.hypervisor.tasks.start(self.node, kind, str(subject), self.subject, work)

@@ -12,6 +12,7 @@ from lab.proxmox.hypervisor import Host, Hypervisor
 from lab.proxmox.remote_file import DISK_FORMATS, disk_size
 from lab.proxmox.tasks import Task
 from lab.proxmox.virtual_machine import VirtualMachine
+from lab.proxmox.vm_options import UNUSED
 
 CLOUD_INIT_SIZE = 4 << 20
 _FIXED_SIZES = {"efidisk0": 4 << 20, "tpmstate0": 4 << 20}
@@ -116,11 +117,15 @@ async def free(host: Host, volid: str) -> None:
     await datastore.remove(volume)
 
 
-async def free_all(host: Host, vmid: int) -> None:
-    """Every volume a destroyed machine owned on its host."""
+async def free_own(host: Host, vm: VirtualMachine, *, unreferenced: bool) -> None:
+    """What a destroyed machine owned; a volume of another owner that was attached to it stays."""
+    named = {drive.file for drive in vm.drives().values()}
+    named |= {value.partition(",")[0] for option, value in vm.config.items() if UNUSED.match(option)}
     for datastore in host.datastores.values():
-        for volume in [volume for volume in datastore.volumes.values() if volume.vmid == vmid]:
-            await datastore.remove(volume)
+        own = [volume for volume in datastore.volumes.values() if volume.vmid == vm.vmid]
+        for volume in own:
+            if unreferenced or datastore.volid(volume) in named:
+                await datastore.remove(volume)
 
 
 async def copy(host: Host, source: Drive, target: Datastore, vmid: int) -> Drive:

@@ -12,6 +12,7 @@ from lab.faults import Faults
 from lab.proxmox.errors import ApiError, OperationError, ParameterError
 
 SLOW_SECONDS = 10.0
+SHORT_WORK = 0.05
 
 
 @dataclass(kw_only=True)
@@ -51,12 +52,13 @@ class Tasks:
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._pids = itertools.count(1000)
 
-    def start(self, node: str, kind: str, subject: str, user: str, work: Work) -> str:
-        """Begin the work and return its UPID at once."""
+    async def start(self, node: str, kind: str, subject: str, user: str, work: Work) -> str:
+        """Begin the work; its UPID comes at once, or when short work is done: clients ask again after a second only."""
         task = self._new(node, kind, subject, user)
         worker = asyncio.create_task(self._run(task, work))
         self._workers[task.upid] = worker
         worker.add_done_callback(lambda _: self._workers.pop(task.upid, None))
+        await asyncio.wait([worker], timeout=SHORT_WORK)
         return task.upid
 
     def _new(self, node: str, kind: str, subject: str, user: str) -> Task:

@@ -43,6 +43,8 @@ def check_bridges(call: Call, options: Mapping[str, str]) -> None:
 
 def check_storages(call: Call, vmid: int, drives: Mapping[str, Drive]) -> None:
     for option, drive in drives.items():
+        if drive.file == "cdrom":  # the host's own drive
+            call.check("/", "Sys.Console")
         if drive.empty or drive.new_cloud_init:
             continue
         if drive.storage is None:

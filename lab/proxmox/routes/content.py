@@ -64,7 +64,7 @@ async def delete(call: Call) -> str:
         task.print(f"Removed volume '{datastore.volid(volume)}'")
 
     owner = "" if volume.vmid is None else f"{volume.vmid}@"
-    return call.start("imgdel", f"{owner}{datastore.name}", work)
+    return await call.start("imgdel", f"{owner}{datastore.name}", work)
 
 
 async def metadata(call: Call) -> dict[str, Any]:
@@ -95,7 +95,7 @@ async def download(call: Call) -> str:
         await _transfer(call, datastore, f"{content}/{filename}")
         task.print("download finished")
 
-    return call.start("download", filename, work)
+    return await call.start("download", filename, work)
 
 
 def _check_target(datastore: Datastore, content: str, filename: str) -> None:

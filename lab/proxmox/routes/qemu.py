@@ -45,7 +45,7 @@ async def create(call: Call) -> str:
         if call.flag("start"):
             await machine_power.start(call.hypervisor, vm)
 
-    return call.start("qmcreate", call.vmid, work)
+    return await call.start("qmcreate", call.vmid, work)
 
 
 def _check_allowed(call: Call, options: dict[str, str]) -> None:
@@ -115,15 +115,11 @@ async def destroy(call: Call) -> str:
             vm.check_lock()
             _check_destroyable(vm)
             host = call.hypervisor.host(vm.node)
-            for disk in vm.drives().values():
-                if not disk.empty and (disk.cloud_init or not disk.cdrom):
-                    await disks.free(host, disk.file)
-            if call.flag("destroy-unreferenced-disks"):
-                await disks.free_all(host, vm.vmid)
+            await disks.free_own(host, vm, unreferenced=call.flag("destroy-unreferenced-disks"))
             await call.hypervisor.power.erase(vm.vmid)
             call.hypervisor.forget(vm)
 
-    return call.start("qmdestroy", call.vmid, work)
+    return await call.start("qmdestroy", call.vmid, work)
 
 
 def _check_destroyable(vm: VirtualMachine) -> None:

@@ -32,7 +32,7 @@ async def update_in_background(call: Call) -> str:
     async def work(_: Task) -> None:
         await _change(call, options, deleted)
 
-    return call.start("qmconfig", call.vmid, work)
+    return await call.start("qmconfig", call.vmid, work)
 
 
 def _changes(call: Call) -> tuple[dict[str, str], list[str]]:

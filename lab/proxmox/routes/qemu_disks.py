@@ -33,7 +33,7 @@ async def resize(call: Call) -> str:
             vm.check_lock()
             await _grow(call, vm, option, wanted)
 
-    return call.start("resize", vm.vmid, work)
+    return await call.start("resize", vm.vmid, work)
 
 
 async def _grow(call: Call, vm: VirtualMachine, option: str, wanted: str) -> None:
@@ -69,7 +69,7 @@ async def move(call: Call) -> str:
                 await disks.release(call.host, vm, disk)
             vm.config[option] = moved.render()
 
-    return call.start("qmmove", vm.vmid, work)
+    return await call.start("qmmove", vm.vmid, work)
 
 
 async def regenerate(call: Call) -> None:

@@ -33,7 +33,7 @@ async def clone(call: Call) -> str:
         if "pool" in call.params:
             call.hypervisor.pools[call.params["pool"]].vms.add(newid)
 
-    return call.start("qmclone", source.vmid, work)
+    return await call.start("qmclone", source.vmid, work)
 
 
 def _check_clone(call: Call, source: VirtualMachine, newid: int, target: str) -> None:
@@ -87,7 +87,7 @@ async def template(call: Call) -> str:
                 if not disk.empty and not disk.cdrom:
                     _make_base(call, vm, option)
 
-    return call.start("qmtemplate", vm.vmid, work)
+    return await call.start("qmtemplate", vm.vmid, work)
 
 
 def _make_base(call: Call, vm: VirtualMachine, option: str) -> None:
@@ -141,7 +141,7 @@ async def migrate(call: Call) -> str:
             await disks.carry(call.hypervisor, vm, target)
             vm.node = target
 
-    return call.start("qmigrate", vm.vmid, work)
+    return await call.start("qmigrate", vm.vmid, work)
 
 
 _QEMU = "/nodes/{node}/qemu/{vmid}"

@@ -40,7 +40,7 @@ def _action(kind: str, action: Action, *, only_running: bool = False) -> Handler
             async with vm.locked():
                 await action(call.hypervisor, vm)
 
-        return call.start(kind, vm.vmid, work)
+        return await call.start(kind, vm.vmid, work)
 
     return handler
 
