@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from gates.verdict import Verdict
+
+T = TypeVar("T")
 
 ATTEMPT = 10.0
 """Seconds that one request may take."""
@@ -37,6 +40,22 @@ class Session(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Give connections back."""
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """The result, or TimeoutError.
+
+    Not asyncio.timeout: grpclib ends its own time-outs by cancelling the task, and the two would take each other's
+    cancellation for one from outside.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if task.done():
+            return task.result()
+        raise TimeoutError
+    finally:
+        task.cancel()
 
 
 def pause_for(nodes: int) -> float:

@@ -11,8 +11,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from gates.session import ATTEMPT, Session, pause_for
+from gates.session import ATTEMPT, Session, pause_for, within
 from gates.target import NodeRef, TalosCredentials
+from gates.trouble import explain
 from gates.verdict import Finding, Verdict, conclude
 from talos_api.client import TalosClient
 from talos_api.credentials import Credentials
@@ -120,8 +121,7 @@ class TalosSession(Session):
         async with self._at_once:
             machine.dirty = False
             try:
-                async with asyncio.timeout(ATTEMPT):
-                    machine.seen = await self.examine(machine)
+                machine.seen = await within(ATTEMPT, self.examine(machine))
             except TalosError as error:
                 machine.seen = await untold(machine, error)
             except TimeoutError:
@@ -176,8 +176,7 @@ async def untold(machine: Machine, error: TalosError) -> Seen:
     if error.reason not in (Reason.UNTRUSTED, Reason.REFUSED) or any(word in error.message for word in MENDABLE):
         return Seen(node=node, findings=(silent(node, error),))
     try:
-        async with asyncio.timeout(ATTEMPT):
-            maintenance = await in_maintenance(machine)
+        maintenance = await within(ATTEMPT, in_maintenance(machine))
     except (TalosError, TimeoutError):
         return Seen(node=node, findings=(silent(node, error),))
     found = unconfigured(node) if maintenance else foreign(node, error)
@@ -185,10 +184,11 @@ async def untold(machine: Machine, error: TalosError) -> Seen:
 
 
 def silent(node: NodeRef, error: TalosError) -> Finding:
+    told = explain(error, f"Talos API {node.address}:{PORT}")
     return Finding(
         node=node,
-        observed=f"Talos API ({node.address}:{PORT}): {error.message}",
-        cause=_silence(error),
+        observed=told.observed,
+        cause=_silence(error, told.cause),
         look=(
             f"ssh root@{node.host} qm status {node.vmid}",
             f"ssh root@{node.host} qm config {node.vmid}   (boot order, network, VLAN tag)",
@@ -197,11 +197,11 @@ def silent(node: NodeRef, error: TalosError) -> Finding:
     )
 
 
-def _silence(error: TalosError) -> str:
+def _silence(error: TalosError, cause: str) -> str:
     if error.reason is Reason.STATUS:
         return "the machine answers, but not this question (yet)"
-    if "refused" in error.message.lower():
-        return "the machine is up, its API is not (yet): still booting"
+    if error.reason is Reason.UNREACHABLE and cause:
+        return cause
     return f"not powered on, wrong VLAN, firewall on port {PORT}, or a boot order that does not reach the disk"
 
 
