@@ -12,7 +12,7 @@ import pulumi
 from pulumi.runtime import get_config_env, is_config_secret
 from pulumi.runtime.config import CONFIG
 
-from . import mesh, rules, secrets, stack_files, structure
+from . import mesh, rules, secrets, stack_files, structure, surroundings
 from .errors import Problem, nearest, refusal
 from .leaks import OUTSIDE, leaks
 from .mesh import Peers
@@ -20,7 +20,6 @@ from .model import ClusterConfig
 from .secrets import Secrets
 
 PROJECT = Path(__file__).resolve().parent.parent
-ENGINE = ">=3.220.0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +41,10 @@ def load(directory: Path = PROJECT) -> Settings:
     others, unreadable = stack_files.peers(directory, pulumi.get_stack(), config.full_key("cluster"))
     read = secrets.read(config)
     problems = [
-        *_engine(),
+        *surroundings.check(),
         *_unknown_keys(config),
         *found,
-        *_unless_leaked(parsed.problems, {problem.path for problem in found}),
-        *rules.check(parsed, others),
+        *_unless_leaked([*parsed.problems, *rules.check(parsed, others)], found),
         *unreadable,
         *read.problems,
         *secrets.check_shape(read),
@@ -94,9 +92,15 @@ def _encrypted(config: pulumi.Config, directory: Path) -> Iterator[Problem]:
         yield from list(leaks(stack_files.cluster_data(directory, pulumi.get_stack(), key))) or [somewhere]
 
 
-def _unless_leaked(problems: list[Problem], leaked: set[str]) -> Iterator[Problem]:
-    """What holds a secret is reported once, and never with its value."""
-    yield from (problem for problem in problems if problem.path not in leaked)
+def _unless_leaked(problems: list[Problem], leaked: list[Problem]) -> Iterator[Problem]:
+    """What holds a secret is reported once: other messages about it, or about what it stands in, show values."""
+    for problem in problems:
+        if not any(_holds(problem.path, leak.path) for leak in leaked):
+            yield problem
+
+
+def _holds(path: str, other: str) -> bool:
+    return other == path or other.startswith((f"{path}.", f"{path}["))
 
 
 def _unknown_keys(config: pulumi.Config) -> Iterator[Problem]:
@@ -106,16 +110,3 @@ def _unknown_keys(config: pulumi.Config) -> Iterator[Problem]:
         name = key.removeprefix(prefix)
         if key.startswith(prefix) and name not in known:
             yield Problem(path=name, message="unknown key", fix=nearest(name, known, "remove it"))
-
-
-def _engine() -> Iterator[Problem]:
-    try:
-        pulumi.require_pulumi_version(ENGINE)
-    except AttributeError:
-        return  # the SDK's mock engine has no version to ask for
-    except Exception as error:  # the SDK raises nothing narrower
-        yield Problem(
-            path="pulumi",
-            message=f"this engine is not supported: {error}",
-            fix=f"install Pulumi {ENGINE}: https://www.pulumi.com/docs/install",
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .errors import Problem
-from .model import ClusterConfig
+from .model import ClusterConfig, Versions
 
 TALOS = ((1, 13, 8), (1, 14, 0))
 """From the first release without the kubelet mount race, up to and without the next configuration format."""
@@ -38,7 +38,7 @@ def talos_is_supported(cluster: ClusterConfig) -> Iterator[Problem]:
             path="cluster.versions.talos",
             message=f"Talos {version} is outside >={spell(least)} <{spell(beyond)}; "
             "before it kubelets hang on mounts, after it the configuration format differs",
-            fix="write 1.13.9",
+            fix=f"write {Versions().talos}",
         )
 
 

@@ -51,13 +51,17 @@ def test_no_refusal_repeats_a_secret(tmp_path: Path) -> None:
         "cluster.proxmox.pool": TOKEN,
         "cluster.proxmox.ca": KEY,
         "cluster.nodes.infra-w-1.address": TOKEN,
+        "cluster.talos.bootstrap_node": TOKEN,
+        "cluster.rollout": {"nodes": [TOKEN]},
+        "cluster.proxmox.hosts": [TOKEN],
+        "cluster.crds": [{"url": "https://me:hunter4@h.example/main/crds.yaml"}],
         "cluster.proxmox.pasword": "hunter2-hunter2",
         "cluster.flux.url": "https://me:hunter3@git.home.arpa/a.git",
         "proxmoxToken": TOKEN,
         "gitToken": "ghp_0123456789012345678901234567890",
     }
     message = refusal(tmp_path, "infra", {"infra": patch})
-    for secret in ("33333333", "MIIB", "hunter2", "hunter3", "ghp_", *stacks.ENVIRONMENT.values()):
+    for secret in ("33333333", "MIIB", "hunter2", "hunter3", "hunter4", "ghp_", *stacks.ENVIRONMENT.values()):
         assert secret not in message
 
 
@@ -127,6 +131,11 @@ def test_an_old_engine_is_refused_together_with_the_rest(tmp_path: Path, monkeyp
     message = refusal(tmp_path, "infra", {"infra": {"cluster.cilium.id": 0}})
     assert "pulumi: this engine is not supported: Pulumi CLI version 3.100.0" in message
     assert "cluster.cilium.id" in message
+
+
+def test_git_has_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "git: is not on the PATH" in refusal(tmp_path, "infra", {})
 
 
 def test_a_third_stack_is_found(tmp_path: Path) -> None:
