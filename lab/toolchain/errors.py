@@ -22,9 +22,3 @@ UNAVAILABLE = (
 )
 
 BUILD_FAILED = "Building {name} {version} failed:\n{reason}\nThe whole log is {log}."
-
-NO_USER_NAMESPACES = (
-    "This machine gives ordinary users no user namespaces, and the lab lives in one: {reason}\n"
-    "Way out: as root `sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0` "
-    "(whichever exists), or run the lab as root."
-)

@@ -32,7 +32,7 @@ def machine() -> str:
     return f"{platform.system().lower()}-{names.get(platform.machine(), platform.machine())}"
 
 
-def downloads(table: Path = TABLE) -> dict[tuple[str, str], Download]:
+def downloads(table: Path) -> dict[tuple[str, str], Download]:
     """By recipe and version, what can be downloaded for this machine."""
     entries = json.loads(table.read_text())
     return {

@@ -1,11 +1,13 @@
 """The programs of the lab by name, wherever they come from."""
 
 import asyncio
+import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from lab.toolchain import go, official, resolver
@@ -37,10 +39,15 @@ class Programs:
     """Finds programs, and keeps where they were found."""
 
     def __init__(
-        self, *, root: Path | None = None, reporter: Reporter | None = None, recipes: tuple[Recipe, ...] = RECIPES
+        self,
+        *,
+        root: Path | None = None,
+        reporter: Reporter | None = None,
+        recipes: tuple[Recipe, ...] = RECIPES,
+        table: Path = official.TABLE,
     ) -> None:
         self._root = root or default_root()
-        self._resolver = resolver.Resolver(Cache(self._root), reporter or Quiet(), official.downloads())
+        self._resolver = resolver.Resolver(Cache(self._root), reporter or Quiet(), official.downloads(table))
         self._recipes = recipes
         self._programs = {program.name: (program, recipe) for recipe in recipes for program in recipe.programs}
         self._found: dict[str, _Found] = {}
@@ -63,14 +70,12 @@ class Programs:
             await self.resolve(name, left=len(set(rest[rest.index(recipe) :]) - {recipe}))
 
     def path(self, name: str) -> Path:
-        """Where a program is that was resolved, or at least made before."""
-        if name not in self._found:
-            program, recipe = self._known(name)
-            directory = self._resolver.cached(recipe)
-            if directory is None:
-                raise ToolchainError(f"{name} is not there yet. Way out: python -m lab.toolchain build {name}")
-            self._found[name] = _in_cache(program, directory)
-        return self._found[name].path
+        """Where a program is that was resolved, or is there anyway."""
+        program, recipe = self._known(name)
+        found = self._present(program, recipe)
+        if found is None:
+            raise ToolchainError(f"{name} is not there yet. Way out: python -m lab.toolchain build {name}")
+        return found.path
 
     def module_directory(self, module: str, version: str) -> Path:
         """The files of a Go module; LookupError where it cannot be had."""
@@ -93,20 +98,21 @@ class Programs:
         """Each program with its origin and size; one that is not there yet says so."""
         return [item for recipe in self._recipes for item in self._items(recipe)]
 
-    def _items(self, recipe: Recipe) -> list[Item]:
+    def _items(self, recipe: Recipe) -> Iterator[Item]:
         directory = self._resolver.cached(recipe)
-        places = {program: self._found.get(program.name) for program in (*recipe.programs, *recipe.companions)}
-        if directory:
-            places = {program: found or _in_cache(program, directory) for program, found in places.items()}
-        return [
-            Item(
-                name=program.name,
-                version=program.version,
-                origin=found.origin if found else "not there yet",
-                size=found.path.stat().st_size if found else 0,
-            )
-            for program, found in places.items()
-        ]
+        for program in recipe.programs:
+            yield _item(program, self._present(program, recipe))
+        for companion in recipe.companions:
+            yield _item(companion, _in_cache(companion, directory) if directory else None)
+
+    def _present(self, program: Program, recipe: Recipe) -> _Found | None:
+        """A program that is there without any work."""
+        if program.name in self._found:
+            return self._found[program.name]
+        if on_path := on_path_in_version(program, os.environ.get("PATH", "")):
+            return _Found(path=on_path, origin="path")
+        directory = self._resolver.cached(recipe)
+        return _in_cache(program, directory) if directory else None
 
     def _known(self, name: str) -> tuple[Program, Recipe]:
         if name not in self._programs:
@@ -115,15 +121,14 @@ class Programs:
 
     async def _search(self, name: str, left: int) -> _Found:
         program, recipe = self._known(name)
-        on_path = await asyncio.to_thread(on_path_in_version, program)
-        if on_path:
-            return _Found(path=on_path, origin="path")
-        return _in_cache(program, await self._resolver.directory(recipe, left))
+        present = await asyncio.to_thread(self._present, program, recipe)
+        return present or _in_cache(program, await self._resolver.directory(recipe, left))
 
 
-def on_path_in_version(program: Program) -> Path | None:
-    """A program on PATH that says itself that it has the pinned version."""
-    found = shutil.which(program.name) if program.ask else None
+@cache
+def on_path_in_version(program: Program, search: str) -> Path | None:
+    """A program on that PATH which says itself that it has the pinned version."""
+    found = shutil.which(program.name, path=search) if program.ask else None
     if found is None:
         return None
     command = [found, *program.ask]
@@ -138,3 +143,8 @@ def on_path_in_version(program: Program) -> Path | None:
 def _in_cache(program: Program, directory: Path) -> _Found:
     how = resolver.origin(directory)
     return _Found(path=directory / program.name, origin=how if how == "official" else program.origin)
+
+
+def _item(program: Program, found: _Found | None) -> Item:
+    origin, size = (found.origin, found.path.stat().st_size) if found else ("not there yet", 0)
+    return Item(name=program.name, version=program.version, origin=origin, size=size)
