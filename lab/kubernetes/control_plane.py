@@ -16,17 +16,19 @@ from lab.kubernetes.api import Api
 from lab.kubernetes.process import Process, free_port
 from lab.kubernetes.secrets_directory import SecretsDirectory
 from lab.kubernetes.settings import ClusterSettings
+from lab.kubernetes.tasks import Tasks
 
 POLL_SECONDS = 0.1
 START_SECONDS = 120.0
+RESTART_SECONDS = 1.0
 
 
 class Programs(Protocol):
-    """Where the toolchain put a program; LookupError or OSError while it has none of that name."""
+    """What the toolchain offers; ToolchainError, LookupError or OSError for what it does not have."""
 
     def path(self, name: str) -> Path: ...
 
-    def module_directory(self, module: str, version: str | None = None) -> Path: ...
+    def module_directory(self, module: str, version: str) -> Path: ...
 
 
 class ControlPlaneError(Exception):
@@ -48,6 +50,7 @@ class ControlPlane:
         self._name = name
         self._address = address
         self._processes: dict[str, Process] = {}
+        self._tasks = Tasks()
 
     @property
     def url(self) -> str:
@@ -64,9 +67,11 @@ class ControlPlane:
         await self._start("kube-apiserver", flags.api_server(secrets, settings, self.ports, self._address))
         api = Api(self.url, ca=secrets / "ca.crt", certificate=secrets / "lab.crt", key=secrets / "lab.key")
         await self._until("kube-apiserver", api.ready)
-        manager = flags.controller_manager(secrets, settings, self.ports)
-        await self._start("kube-controller-manager", manager)
+        # Not earlier: without the roles that the API server makes at its start the manager ends at once.
+        await self._start("kube-controller-manager", flags.controller_manager(secrets, settings, self.ports))
         await self._start("kube-scheduler", flags.scheduler(secrets, settings, self.ports))
+        for name in self._processes:
+            self._tasks.start(self._restart(name))
         return api
 
     async def name(self, address: str) -> None:
@@ -79,6 +84,7 @@ class ControlPlane:
 
     async def stop(self) -> None:
         """Clients of the API server first: they would only complain."""
+        await self._tasks.close()
         for process in reversed(list(self._processes.values())):
             await process.stop()
 
@@ -87,6 +93,14 @@ class ControlPlane:
         process = Process(self._programs.path(name), arguments, log=log, directory=self.directory)
         await process.start()
         self._processes[name] = process
+
+    async def _restart(self, name: str) -> None:
+        """A static pod that ends is started again, as a kubelet would."""
+        process = self._processes[name]
+        while True:
+            await process.wait()
+            await asyncio.sleep(RESTART_SECONDS)
+            await process.start()
 
     async def _until(self, name: str, healthy: Callable[[], Awaitable[bool]]) -> None:
         process = self._processes[name]

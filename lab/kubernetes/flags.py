@@ -152,6 +152,9 @@ def controller_manager(directory: Path, settings: ClusterSettings, ports: Ports)
         "cluster-signing-key-file": [str(directory / "ca.key")],
         "configure-cloud-routes": ["false"],
         "controllers": ["*,tokencleaner"],
+        # Its start alone asks for a hundred service accounts and tokens; the default makes it wait for seconds.
+        "kube-api-burst": ["1000"],
+        "kube-api-qps": ["500"],
         "kubeconfig": kubeconfig,
         "leader-elect": ["false"],
         "profiling": ["false"],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from lab.kubernetes import cilium_agent, reach
 from lab.kubernetes import machine as machines
@@ -13,8 +15,10 @@ from lab.kubernetes.machine import Machine
 from lab.kubernetes.pod_inputs import PodInputs
 from lab.kubernetes.pod_program import PodProgram
 from lab.kubernetes.pod_status import CONFIG_ERROR, PULL_FAILED, Verdict, crashing, creating, refused, running
+from lab.kubernetes.settings import image_version
 from lab.kubernetes.surroundings import Surroundings
 from lab.kubernetes.workloads import FLUX_OPERATOR_MODULE, Workload, workload_of
+from lab.toolchain.errors import ToolchainError
 
 SOON, LATER, CALM = 0.3, 1.0, 2.0
 PULL_BACKOFF = "ImagePullBackOff"
@@ -161,7 +165,8 @@ class PodRuntime:
             return self._crash("fault operator-down: the operator was stopped")
         try:
             program = self._around.programs.path(workload.program)
-        except (LookupError, OSError) as error:
+            data = await asyncio.to_thread(self._image_data, workload, container)
+        except (ToolchainError, LookupError, OSError) as error:
             message = f"the lab's toolchain has no {workload.program} to run for this image: {error}"
             return Decision(verdict=refused(PULL_FAILED, message), again=LATER)
         if unreachable := await self._unreachable(container):
@@ -170,7 +175,7 @@ class PodRuntime:
         if resting := self._crashes.resting(time.monotonic()):
             return Decision(verdict=self._crashed(), again=resting)
         if self._program is None:
-            self._program = self._new_program(workload)
+            self._program = self._new_program(data)
             await self._program.start(self.pod, container, workload, program, self._inputs)
         return await self._watch_program(self._program)
 
@@ -185,11 +190,15 @@ class PodRuntime:
         verdict = running(ready=ready, message=message, restarts=self._crashes.restarts)
         return Decision(verdict=verdict, again=CALM if ready else SOON)
 
-    def _new_program(self, workload: Workload) -> PodProgram:
+    def _image_data(self, workload: Workload, container: Object) -> Path | None:
+        """What the image holds beside its program: the Flux manifests, in flux-operator's case."""
+        if not workload.paths:
+            return None
+        version = image_version(container["image"])
+        return self._around.programs.module_directory(FLUX_OPERATOR_MODULE, version) / "config" / "data"
+
+    def _new_program(self, data: Path | None) -> PodProgram:
         around = self._around
-        data = None
-        if workload.paths:
-            data = around.programs.module_directory(FLUX_OPERATOR_MODULE) / "config" / "data"
         return PodProgram(
             api=around.api,
             url=around.url,

@@ -104,7 +104,7 @@ def scheduler_configuration(given: dict[str, Any], directory: Path) -> dict[str,
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         **given,
-        "clientConnection": {"kubeconfig": str(directory / "scheduler.kubeconfig")},
+        "clientConnection": {"kubeconfig": str(directory / "scheduler.kubeconfig"), "qps": 500, "burst": 1000},
         "leaderElection": {"leaderElect": False},
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from lab.kubernetes.api import Api, ApiError
 from lab.kubernetes.process import free_port
 from lab.pace import Pace
 from lab.request_log import RequestLog
+from lab.toolchain.programs import Programs
 from tests.lab_kubernetes import CILIUM_CONFIG, agent_pod, machine_config, node
 
 pytestmark = [pytest.mark.lab, pytest.mark.asyncio(loop_scope="module")]
@@ -31,17 +31,19 @@ CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 
 
-class OnPath:
-    """Programs as the shell finds them."""
+class ControlPlaneOnly:
+    """A toolchain that has built nothing but the control plane."""
+
+    def __init__(self) -> None:
+        self._programs = Programs()
 
     def path(self, name: str) -> Path:
-        found = shutil.which(name)
-        if found is None:
-            raise LookupError(f"no {name} on PATH")
-        return Path(found)
+        if name not in {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}:
+            raise LookupError(f"{name} is not there yet")
+        return self._programs.path(name)
 
-    def module_directory(self, module: str, version: str | None = None) -> Path:
-        raise LookupError(f"no {module}")
+    def module_directory(self, module: str, version: str) -> Path:
+        raise LookupError(f"{module} {version}")
 
 
 class World:
@@ -98,7 +100,9 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
     directory = tmp_path_factory.mktemp("cluster")
     faults, ports = Faults(), EndpointPorts(api=free_port(), kubeprism=free_port())
     log = RequestLog(directory / "requests.jsonl")
-    cluster = Cluster(directory=directory, programs=OnPath(), faults=faults, pace=Pace(), log=log, ports=ports)
+    cluster = Cluster(
+        directory=directory, programs=ControlPlaneOnly(), faults=faults, pace=Pace(), log=log, ports=ports
+    )
     try:
         assert await refuses("127.0.0.11", ports.api)
         config = machine_config()
@@ -161,7 +165,7 @@ async def test_kubectl_works_with_the_admin_kubeconfig(world: World, tmp_path: P
     document = yaml.safe_load(text)
     assert document["clusters"][0]["name"] == "lab"
     assert document["current-context"] == "admin@lab"
-    command = [OnPath().path("kubectl"), "--kubeconfig", file, "auth", "can-i", "*", "*"]
+    command = [ControlPlaneOnly().path("kubectl"), "--kubeconfig", file, "auth", "can-i", "*", "*"]
     child = await asyncio.create_subprocess_exec(*map(str, command), stdout=asyncio.subprocess.PIPE)
     output, _ = await child.communicate()
     assert output.strip() == b"yes"
