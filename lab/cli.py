@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
-from lab import commands
+from lab import commands, fault_commands
 from lab.narrator import Narrator
 from lab.run_directory import LabError
 from lab.stackfile import StackFileError
@@ -102,13 +102,13 @@ def _fault(verb: argparse.ArgumentParser) -> None:
     add.add_argument("--after", metavar="STAGE", help="strike once this gate (G5) or probe (kube-api) has passed")
     add.add_argument("--option", action="append", default=[], metavar="KEY=VALUE")
     add.add_argument("--file", type=Path, help="a YAML list of faults instead")
-    add.set_defaults(run=commands.fault_add)
-    verbs.add_parser("list", help="those that strike or wait").set_defaults(run=commands.fault_list)
-    verbs.add_parser("catalogue", help="all there are").set_defaults(run=commands.fault_catalogue)
+    add.set_defaults(run=fault_commands.add)
+    verbs.add_parser("list", help="those that strike or wait").set_defaults(run=fault_commands.show)
+    verbs.add_parser("catalogue", help="all there are").set_defaults(run=fault_commands.catalogue)
     remove = verbs.add_parser("remove", help="switch a fault off")
     remove.add_argument("fault")
     remove.add_argument("--node", help="only on this node")
-    remove.set_defaults(run=commands.fault_remove)
+    remove.set_defaults(run=fault_commands.remove)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -7,17 +7,12 @@ import json
 import os
 import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 
-import yaml
-
-from lab import client_files, environment, rehearsal, toolbox
+from lab import client_files, environment, fault_commands, rehearsal, toolbox
 from lab.control import ControlClient
 from lab.engine import Engine
-from lab.fault_catalogue import CATALOGUE
-from lab.fault_plan import FaultRequest
 from lab.late_supply import LateSupply
-from lab.launch import PROJECT, Wish, launch
+from lab.launch import PROJECT, Wish, chosen, launch
 from lab.narrator import Narrator
 from lab.rehearsal import Rehearsal
 from lab.report import Report
@@ -118,80 +113,13 @@ def toolchain(_options: argparse.Namespace, narrator: Narrator) -> int:
     return 0
 
 
-def fault_add(options: argparse.Namespace, narrator: Narrator) -> int:
-    requests = fault_file(options.file) if options.file else [_fault_request(options)]
-    client = ControlClient(chosen(options.lab))
-    for request in requests:
-        client.add_fault(request)
-    return fault_list(options, narrator)
-
-
-def fault_list(options: argparse.Namespace, narrator: Narrator) -> int:
-    faults = ControlClient(chosen(options.lab)).faults()
-    rows = [[str(fault.get(key, "")) for key in ("name", "node", "for", "after", "state")] for fault in faults]
-    narrator.table("faults", ("fault", "node", "for", "after", "state"), rows)
-    return 0
-
-
-def fault_remove(options: argparse.Namespace, narrator: Narrator) -> int:
-    removed = ControlClient(chosen(options.lab)).remove_fault(options.fault, options.node)
-    narrator.say(f"{removed} removed")
-    return 0 if removed else 1
-
-
-def fault_catalogue(_options: argparse.Namespace, narrator: Narrator) -> int:
-    rows = [(name, entry.imitates, entry.seen, entry.gate) for name, entry in sorted(CATALOGUE.items())]
-    narrator.table("faults the lab can imitate", ("fault", "imitates", "seen", "caught by"), rows)
-    return 0
-
-
-def fault_file(path: Path | None) -> list[FaultRequest]:
-    if path is None:
-        return []
-    listed = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if not isinstance(listed, list):
-        raise LabError(f"{path} is no list of faults, such as `- {{name: etcd-never-joins, node: infra-cp-2}}`")
-    return [FaultRequest.parse(item) for item in listed]
-
-
-def chosen(name: str | None, *, alive: bool = True) -> RunDirectory:
-    """The lab that is meant: the named one, or the only one there is."""
-    if name:
-        run = RunDirectory.of(PROJECT, name)
-        if not run.root.exists() or (alive and not run.alive()):
-            raise LabError(
-                f"the lab {name!r} is not {'running' if alive else 'there'}: `python -m lab status` lists them"
-            )
-        return run
-    runs = [run for run in known(PROJECT) if run.alive() or not alive]
-    if len(runs) != 1:
-        what = (
-            f"{len(runs)} labs are there ({', '.join(r.name for r in runs)}): name one" if runs else "no lab is running"
-        )
-        raise LabError(what)
-    return runs[0]
-
-
-def _fault_request(options: argparse.Namespace) -> FaultRequest:
-    if not options.fault:
-        raise LabError("which fault? `python -m lab fault catalogue` lists them")
-    pairs = [str(option).partition("=") for option in options.option]
-    return FaultRequest(
-        name=options.fault,
-        node=options.node,
-        seconds=options.seconds,
-        after=options.after,
-        options={key: value for key, _, value in pairs},
-    )
-
-
 def _wish(options: argparse.Namespace, *, detached: bool) -> Wish:
     files = _stack_files(options)
     return Wish(
         name=options.name or ("all" if len(files) > 1 else files[0].stack),
         stacks=files,
         pace=options.pace,
-        faults=fault_file(options.faults),
+        faults=fault_commands.read_file(options.faults),
         detached=detached,
     )
 

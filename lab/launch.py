@@ -14,7 +14,7 @@ from lab.authority import Authority
 from lab.control import ControlClient
 from lab.fault_plan import FaultRequest
 from lab.narrator import Narrator
-from lab.run_directory import LabError, RunDirectory
+from lab.run_directory import LabError, RunDirectory, known
 from lab.sandbox import Sandbox, stop
 from lab.setting import Setting
 from lab.stackfile import StackFile
@@ -97,3 +97,21 @@ def wait_until_ready(run: RunDirectory, process: subprocess.Popen[bytes]) -> Non
 def _tail(run: RunDirectory) -> str:
     lines = (run.logs / "world.log").read_text(encoding="utf-8", errors="replace").splitlines()
     return "\n".join([*lines[-TAIL:], f"(the whole log: {run.logs / 'world.log'})"])
+
+
+def chosen(name: str | None, *, alive: bool = True) -> RunDirectory:
+    """The lab that is meant: the named one, or the only one there is."""
+    if name:
+        run = RunDirectory.of(PROJECT, name)
+        if not run.root.exists() or (alive and not run.alive()):
+            raise LabError(
+                f"the lab {name!r} is not {'running' if alive else 'there'}: `python -m lab status` lists them"
+            )
+        return run
+    runs = [run for run in known(PROJECT) if run.alive() or not alive]
+    if len(runs) != 1:
+        what = (
+            f"{len(runs)} labs are there ({', '.join(r.name for r in runs)}): name one" if runs else "no lab is running"
+        )
+        raise LabError(what)
+    return runs[0]
