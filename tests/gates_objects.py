@@ -32,9 +32,11 @@ def all_nodes(api: FakeKubernetes, **spec: Any) -> None:
     api.put("/api/v1/nodes", *(node_object(each["name"], each["address"], **spec) for each in NODES))
 
 
-def deployment(namespace: str, name: str, *, available: bool = True, replicas: int = 1, **labels: str) -> Object:
+def deployment(
+    namespace: str, name: str, *, available: bool = True, replicas: int = 1, labels: dict[str, str] | None = None
+) -> Object:
     return {
-        "metadata": {"namespace": namespace, "name": name, "generation": 2, "labels": labels},
+        "metadata": {"namespace": namespace, "name": name, "generation": 2, "labels": labels or {}},
         "spec": {"replicas": replicas},
         "status": {
             "observedGeneration": 2,
