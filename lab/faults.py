@@ -47,6 +47,14 @@ class Faults:
         now = time.monotonic()
         return [fault for fault in self._faults if fault.until is None or now < fault.until]
 
+    async def changed(self, timeout: float) -> bool:
+        """Wait for a fault to be added or removed; False when none was in that time (one may have expired)."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), timeout)
+        except TimeoutError:
+            return False
+        return True
+
     async def cleared(self, name: str, node: str | None = None, *, poll: float = 0.25) -> None:
         """Wait until the fault no longer strikes this node; emulators block here instead of lying."""
         while self.active(name, node):

@@ -306,7 +306,7 @@ async def test_two_of_three_control_planes_down_is_no_quorum(lab: TalosLab) -> N
 
 async def until_unhealthy(client) -> None:  # type: ignore[no-untyped-def]
     async with asyncio.timeout(20):
-        while (await client.services())["etcd"].health.healthy:
+        while (await client.services())["etcd"].health.healthy:  # noqa: ASYNC110 - polling is the point
             await asyncio.sleep(0.01)
 
 

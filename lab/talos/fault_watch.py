@@ -60,11 +60,12 @@ class FaultWatch:
         self._turn = asyncio.Event()
 
     async def run(self) -> None:
+        """A fault that came and went between two looks was seen by machines all the same."""
         while True:
+            changed = await self.faults.changed(INTERVAL)
             now = self.faults.all()
-            if now != self._seen:
+            if changed or now != self._seen:
                 self._seen = now
                 self._fault_turn.set()
                 self._fault_turn = asyncio.Event()
                 self.wake()
-            await asyncio.sleep(INTERVAL)

@@ -261,11 +261,12 @@ class Machine:
     async def _follow_network(self) -> None:
         """Faults between this machine and everybody else."""
         while True:
-            flapping = self.struck("talos-api-flaps")
-            down = flapping and int(time.monotonic() / FLAP_SECONDS) % 2 == 1
+            flapping = self.around.faults.active("talos-api-flaps", self.name)
+            seconds = float(flapping.options.get("seconds", FLAP_SECONDS)) if flapping else FLAP_SECONDS
+            down = flapping is not None and int(time.monotonic() / seconds) % 2 == 1
             await self.listener.hide(hidden=self.struck("wrong-vlan") or down)
             if flapping:
-                await asyncio.sleep(FLAP_SECONDS / 4)
+                await asyncio.sleep(seconds / 4)
             else:
                 await self.around.faults.turn()
 
