@@ -57,7 +57,7 @@ class Kubelets:
             return
         kubelet.machine.alive = False
         running.cancel()
-        mine = [uid for uid, (worker, _) in self._workers.items() if worker.runtime.machine is kubelet.machine]
+        mine = [uid for uid, (worker, _) in self._workers.items() if worker.scene.machine is kubelet.machine]
         await asyncio.gather(*(self._end(uid) for uid in mine))
 
     async def close(self) -> None:
@@ -89,7 +89,7 @@ class Kubelets:
 
     def _begin(self, pod: Object, kubelet: Kubelet) -> None:
         runtime = PodRuntime(pod, kubelet.machine, self._around)
-        runtime.node = self._nodes.objects.get(("", kubelet.name)) or {}
+        runtime.scene.node = self._nodes.objects.get(("", kubelet.name)) or {}
         worker = PodWorker(runtime, self._around)
         uid = pod["metadata"]["uid"]
         task = self._tasks.start(self._work(worker, kubelet))
@@ -103,13 +103,13 @@ class Kubelets:
 
     def _node_changed(self, key: Key, node: Object | None) -> None:
         for worker, _ in list(self._workers.values()):
-            if worker.runtime.machine.node.name == key[1] and node is not None:
-                worker.runtime.node = node
+            if worker.scene.machine.node.name == key[1] and node is not None:
+                worker.scene.node = node
 
     def _poke(self, kubelet: Kubelet) -> None:
         kubelet.poke()
         for worker, _ in list(self._workers.values()):
-            if worker.runtime.machine is kubelet.machine:
+            if worker.scene.machine is kubelet.machine:
                 worker.poke()
 
     async def _renew(self) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import httpx
 
 from lab.kubernetes.api import ApiError, Object, node_actor
-from lab.kubernetes.pod_runtime import Decision, PodRuntime
+from lab.kubernetes.pod_runtime import PodRuntime
+from lab.kubernetes.pod_scene import Decision
 from lab.kubernetes.pod_status import Placement, Verdict, status_of
 from lab.kubernetes.surroundings import Surroundings, now
 
@@ -19,6 +20,7 @@ RETRY_SECONDS = 0.5
 class PodWorker:
     def __init__(self, runtime: PodRuntime, around: Surroundings) -> None:
         self.runtime = runtime
+        self.scene = runtime.scene
         self.on_change: Callable[[], None] = lambda: None
         """Called when the pod has changed something about its node."""
         self._around = around
@@ -33,7 +35,7 @@ class PodWorker:
         if pod is None:
             self._gone = True
         else:
-            self.runtime.pod = pod
+            self.scene.pod = pod
         self.poke()
 
     def poke(self) -> None:
@@ -43,7 +45,7 @@ class PodWorker:
         try:
             while not self._gone:
                 self._poked.clear()
-                if self.runtime.pod["metadata"].get("deletionTimestamp"):
+                if self.scene.pod["metadata"].get("deletionTimestamp"):
                     await self._remove()
                     return
                 await self._sleep(await self._step())
@@ -51,7 +53,7 @@ class PodWorker:
             await asyncio.shield(self.runtime.stop())
 
     async def _step(self) -> float | None:
-        machine = self.runtime.machine
+        machine = self.scene.machine
         before = machine.offers()
         try:
             decision = await self.runtime.decide()
@@ -77,33 +79,33 @@ class PodWorker:
             f"{self._path()}/status", {"status": self._status(verdict)}, actor=node_actor(self._node())
         )
         self._reported = verdict
-        metadata = self.runtime.pod["metadata"]
+        metadata = self.scene.pod["metadata"]
         state = verdict.reason or ("ready" if verdict.ready else "running")
         where = f"{metadata['namespace']}/{metadata['name']}"
         self._around.log.record("kubelet", "POD", where, state, node=self._node(), why=verdict.message[:300])
         if verdict.reason == "CrashLoopBackOff" or verdict.reason.startswith(("Err", "Image")):
-            await self._around.event(self.runtime.pod, "BackOff", verdict.message)
+            await self._around.event(self.scene.pod, "BackOff", verdict.message)
 
     def _stands(self, verdict: Verdict) -> bool:
         """Others mark pods of a node that is not ready as not ready; a kubelet that knows better says so again."""
-        conditions = (self.runtime.pod.get("status") or {}).get("conditions") or []
+        conditions = (self.scene.pod.get("status") or {}).get("conditions") or []
         return any(item["type"] == "Ready" and item["status"] == str(verdict.ready) for item in conditions)
 
     def _status(self, verdict: Verdict) -> Object:
         place = Placement(
-            host_ip=self.runtime.machine.node.address,
-            pod_ip=self.runtime.address,
+            host_ip=self.scene.machine.node.address,
+            pod_ip=self.scene.address,
             accepted=self._accepted,
             started=self._started,
             now=now(),
         )
-        return status_of(self.runtime.pod, verdict, place)
+        return status_of(self.scene.pod, verdict, place)
 
     async def _remove(self) -> None:
         """Containers first, then the object: nobody sees a pod gone whose program still runs."""
         await self.runtime.stop()
         self.on_change()
-        body = {"gracePeriodSeconds": 0, "preconditions": {"uid": self.runtime.pod["metadata"]["uid"]}}
+        body = {"gracePeriodSeconds": 0, "preconditions": {"uid": self.scene.pod["metadata"]["uid"]}}
         while not self._gone:
             try:
                 await self._around.api.delete(self._path(), body, actor=node_actor(self._node()))
@@ -117,8 +119,8 @@ class PodWorker:
                 return
 
     def _path(self) -> str:
-        metadata = self.runtime.pod["metadata"]
+        metadata = self.scene.pod["metadata"]
         return f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
 
     def _node(self) -> str:
-        return self.runtime.machine.node.name
+        return self.scene.machine.node.name

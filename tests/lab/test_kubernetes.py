@@ -24,6 +24,7 @@ from tests.lab_kubernetes import CILIUM_CONFIG, agent_pod, machine_config, node
 pytestmark = [pytest.mark.lab, pytest.mark.asyncio(loop_scope="module")]
 
 DEADLINE = 60.0
+ROLE, ZONE = "node-role.kubernetes.io/control-plane", "topology.kubernetes.io/zone"
 STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 AGENTS = "/apis/apps/v1/namespaces/kube-system/daemonsets"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -136,21 +137,19 @@ async def _answers(host: str, port: int) -> bool:
 
 
 async def test_nodes_register_as_configured_and_are_not_ready_without_a_network(world: World) -> None:
-    worker = await until(lambda: _labelled(world, "w-1"), what="the worker's labels")
+    worker = await until(lambda: _labelled(world, "w-1", ZONE), what="the worker's labels")
     assert worker["spec"]["providerID"] == "proxmox://home/121"
     assert {"key": "spot", "value": "yes", "effect": "NoSchedule"} in worker["spec"]["taints"]
     ready = next(item for item in worker["status"]["conditions"] if item["type"] == "Ready")
     assert (ready["status"], ready["reason"]) == ("False", "KubeletNotReady")
     assert "NetworkPluginNotReady" in ready["message"]
-    control_plane = await world.node("cp-1")
-    assert "node-role.kubernetes.io/control-plane" in control_plane["metadata"]["labels"]
-    assert any(t["key"] == "node-role.kubernetes.io/control-plane" for t in control_plane["spec"]["taints"])
+    control_plane = await until(lambda: _labelled(world, "cp-1", ROLE), what="the control plane's role")
+    assert any(taint["key"] == ROLE for taint in control_plane["spec"]["taints"])
 
 
-async def _labelled(world: World, name: str) -> dict[str, Any] | None:
+async def _labelled(world: World, name: str, label: str) -> dict[str, Any] | None:
     found = await world.api.find(f"/api/v1/nodes/{name}")
-    labels = (found or {}).get("metadata", {}).get("labels") or {}
-    return found if labels.get("topology.kubernetes.io/zone") else None
+    return found if label in ((found or {}).get("metadata", {}).get("labels") or {}) else None
 
 
 async def test_a_second_bootstrap_is_refused(world: World) -> None:
@@ -382,6 +381,39 @@ async def test_a_cordoned_node_is_uncordoned_when_the_fault_goes(world: World) -
     await until(lambda: cordoned(True), what="the cordon")
     world.faults.remove("node-cordoned")
     await until(lambda: cordoned(False), what="its end")
+
+
+async def test_without_the_label_it_selects_by_a_daemon_set_has_no_pod_on_a_node(world: World) -> None:
+    async def agents(expected: set[str]) -> bool:
+        pods = await world.pods("kube-system", "release=good")
+        return {pod["spec"].get("nodeName") for pod in pods} == expected
+
+    world.faults.add(Fault(name="cilium-agent-missing", node="w-1"))
+    await until(lambda: agents({"cp-1"}), what="the agent's absence")
+    world.faults.remove("cilium-agent-missing")
+    await until(lambda: agents({"cp-1", "w-1"}), what="its return")
+
+
+async def test_a_stray_pod_range_is_put_right_when_the_fault_goes(world: World) -> None:
+    config = machine_config("worker")
+    world.faults.add(Fault(name="pod-cidr-mismatch", node="w-8"))
+    await world.cluster.start_kubelet(node("w-8", "127.0.0.28", "worker", vmid=128, config=config))
+
+    async def agent() -> dict[str, Any]:
+        pods = await world.pods("kube-system", "release=good")
+        return next((waiting(pod) for pod in pods if pod["spec"].get("nodeName") == "w-8"), {})
+
+    state = await until(agent, what="the agent's crash")
+    assert "outside the machine config's podSubnets" in state["message"]
+    world.faults.remove("pod-cidr-mismatch")
+
+    async def inside() -> bool:
+        found = await world.api.find("/api/v1/nodes/w-8")
+        return str((found or {}).get("spec", {}).get("podCIDR")).startswith("10.244.")
+
+    await until(inside, what="a range of the cluster's own")
+    await world.cluster.stop_kubelet("w-8")
+    await world.api.delete("/api/v1/nodes/w-8")
 
 
 async def test_a_worker_cannot_give_itself_a_role(world: World) -> None:
