@@ -11,6 +11,7 @@ import pytest
 from lab.kubernetes.api import ApiError
 from lab.kubernetes.crash_loop import CrashLoop
 from lab.kubernetes.pod_inputs import PodInputs, expand, field_value
+from lab.kubernetes.pod_scene import workload_name
 from lab.kubernetes.pod_status import Placement, Verdict, crashing, creating, running, status_of
 from lab.kubernetes.references import references
 from lab.kubernetes.workloads import WORKLOADS, command_line, image_name, mounts, moved, probe, workload_of
@@ -254,3 +255,14 @@ def test_readiness_is_asked_where_the_program_was_told_to_listen() -> None:
     container["readinessProbe"] = {"httpGet": {"port": 1}}
     with pytest.raises(LookupError, match="port 1"):
         probe(container, WORKLOADS["operator-generic"], ports)
+
+
+@pytest.mark.parametrize(
+    ("kind", "owner", "name"),
+    [("ReplicaSet", "cilium-operator-6d4b75cb6d", "cilium-operator"), ("DaemonSet", "cilium", "cilium")],
+)
+def test_a_pod_knows_the_workload_it_belongs_to(kind: str, owner: str, name: str) -> None:
+    made = pod()
+    assert workload_name(made) == "p"
+    made["metadata"] = {**METADATA, "ownerReferences": [{"kind": kind, "name": owner, "controller": True}]}
+    assert workload_name(made) == name

@@ -61,7 +61,9 @@ class PodScene:
         return list((self.node.get("spec") or {}).get("podCIDRs") or [])
 
     def struck_by(self, fault: str) -> bool:
-        return self.around.faults.active(fault, self.machine.node.name) is not None
+        """A fault may name the node, the pod or the workload it belongs to."""
+        names = (self.machine.node.name, self.name, workload_name(self.pod))
+        return any(self.around.faults.active(fault, name) for name in names)
 
     async def unreachable(self, container: Object) -> str | None:
         """Why this container could not reach the API server from here; None when it could."""
@@ -90,3 +92,13 @@ class PodScene:
         crashes = self.crashes
         verdict = crashing(crashes.message, restarts=crashes.restarts, exit_code=crashes.exit_code)
         return Decision(verdict=verdict, again=again)
+
+
+def workload_name(pod: Object) -> str:
+    """The controller's name; a Deployment's rather than that of its replica set."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    owner = next((item for item in owners if item.get("controller")), None)
+    if owner is None:
+        return str(pod["metadata"]["name"])
+    name = str(owner["name"])
+    return name.rpartition("-")[0] if owner["kind"] == "ReplicaSet" else name

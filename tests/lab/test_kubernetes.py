@@ -16,6 +16,7 @@ from lab.faults import Fault, Faults
 from lab.kubernetes import AlreadyBootstrapped, Cluster, EndpointPorts
 from lab.kubernetes.api import Api, ApiError
 from lab.kubernetes.process import free_port
+from lab.kubernetes.workloads import within_pod
 from lab.pace import Pace
 from lab.request_log import RequestLog
 from lab.toolchain.programs import Programs
@@ -432,3 +433,14 @@ async def test_a_worker_cannot_give_itself_a_role(world: World) -> None:
     await world.api.delete("/api/v1/nodes/w-9")
     with pytest.raises(ApiError):
         await world.node("w-9")
+
+
+async def test_a_program_that_knows_only_mounted_files_finds_them(tmp_path: Path) -> None:
+    """And only that program does: outside its own mount namespace nothing has changed."""
+    (tmp_path / "token").write_text("a token")
+    place = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    program, arguments = within_pod(Path("/bin/cat"), [place], tmp_path)
+    child = await asyncio.create_subprocess_exec(program, *arguments, stdout=asyncio.subprocess.PIPE)
+    output, _ = await child.communicate()
+    assert output == b"a token"
+    assert not Path(place).exists()  # noqa: ASYNC240 - one look
