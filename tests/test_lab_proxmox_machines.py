@@ -173,6 +173,15 @@ def test_destroying_needs_a_stopped_machine_and_leaves_nothing(lab: Site) -> Non
     assert lab.power.events[-1] == "erase 100"
 
 
+def test_a_volume_of_another_owner_survives_its_machine(lab: Site) -> None:
+    lab.create()
+    lab.create(vmid=999, scsi0="local-lvm:5", net0=None, ide2=None, ipconfig0=None)
+    lab.vm().config.put(scsi7="local-lvm:vm-999-disk-0")
+    assert lab.finish(lab.vm().delete(purge=1)) == "OK"
+    volumes = lab.client().nodes("atlas").storage("local-lvm").content.get()
+    assert [volume["volid"] for volume in volumes] == ["local-lvm:vm-999-disk-0"]
+
+
 def test_protection_keeps_a_machine(lab: Site) -> None:
     lab.create(protection=1)
     assert refused(lab.vm().delete) == "can't remove VM 100 - protection mode enabled"
@@ -258,4 +267,6 @@ def test_lists_show_what_there_is(lab: Site) -> None:
     assert {store["storage"] for store in client.storage.get()} == {"local", "local-lvm"}
     assert client.storage("local").get()["path"] == "/var/lib/vz"
     assert client.cluster.status.get()[0]["quorate"] == 1
+    assert client.cluster.ha.resources.get() == []
+    assert refused(client.cluster.ha.resources("vm:100").get) == "no such resource 'vm:100'"
     assert client.version.get()["release"] == "9.1"

@@ -48,11 +48,11 @@ def test_tls_1_3_and_nothing_older(lab: Site) -> None:
 
 
 def test_what_is_not_emulated_is_said_and_logged(lab: Site) -> None:
-    answer = get(lab, "/cluster/ha/resources")
-    assert (answer.status_code, answer.reason_phrase) == (501, "Method 'GET /cluster/ha/resources' not implemented")
+    answer = get(lab, "/cluster/backup")
+    assert (answer.status_code, answer.reason_phrase) == (501, "Method 'GET /cluster/backup' not implemented")
     assert get(lab, "/version", "POST").status_code == 501
     first, second = lab.log.entries()
-    assert (first["status"], first["path"], first["write"]) == (501, "/cluster/ha/resources", False)
+    assert (first["status"], first["path"], first["write"]) == (501, "/cluster/backup", False)
     assert (second["method"], second["write"]) == ("POST", True)
 
 

@@ -8,6 +8,7 @@ from lab.proxmox.routes import (
     agent,
     cluster,
     content,
+    high_availability,
     nodes,
     pools,
     qemu,
@@ -22,6 +23,7 @@ from lab.proxmox.routes import (
 
 _FAMILIES = (
     cluster,
+    high_availability,
     nodes,
     access,
     tokens,
