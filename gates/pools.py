@@ -25,6 +25,8 @@ CLASS_CRD = Kind(
 )
 OPERATORS = workloads.pods(selector="name=cilium-operator")
 CONFLICT = "cilium.io/PoolConflict"
+COUNTED = "cilium.io/IPsTotal"
+"""The operator writes this on every pool it has taken in; of a conflict it speaks only when there is or was one."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -57,7 +59,7 @@ def _pool(target: PoolsTarget, name: str, item: Object | None) -> Finding | None
     if is_true(item, CONFLICT):
         observed = f"pool {name}: {condition(item, CONFLICT).get('message') or 'conflicting'}"
         return Finding(observed=observed, cause="another pool holds the same addresses", look=look)
-    if not condition(item, CONFLICT):
+    if not condition(item, COUNTED):
         observed = f"pool {name}: the operator has not looked at it yet"
         return Finding(observed=observed, cause="no Cilium operator runs, or LB IPAM is off", look=look)
     return None

@@ -25,6 +25,8 @@ AT_ONCE = 128
 """Machines asked side by side."""
 KEEPS = 5.0
 """Seconds after which what a machine said is asked again even when nothing announced a change."""
+TOLD, LINES = 5, 50
+"""Machines and lines of each log in a diagnostics bundle."""
 FIRST_RETRY, LONGEST_RETRY = 0.2, 2.0
 MENDABLE = ("not yet valid", "mismatch", "expired")
 """What can be wrong with a certificate of the right CA."""
@@ -98,6 +100,11 @@ class TalosSession(Session):
                 machine.watches = [asyncio.create_task(self._follow(machine, *each)) for each in self.watched]
         await self._news.wait()
 
+    async def evidence(self) -> dict[str, Any]:
+        unwell = [machine for machine in self.machines if machine.seen and machine.seen.findings][:TOLD]
+        told = await asyncio.gather(*(tail(machine.client) for machine in unwell))
+        return {f"Talos on {machine.node.name}": text for machine, text in zip(unwell, told, strict=True)}
+
     async def close(self) -> None:
         for machine in self.machines:
             for task in machine.watches:
@@ -149,6 +156,17 @@ class TalosSession(Session):
             findings = self.together(seen)
         done = sum(not each.findings for each in seen)
         return conclude(findings, [each.evidence for each in seen], done=done, total=len(seen), fatal=fatal)
+
+
+async def tail(client: TalosClient) -> dict[str, Any]:
+    """The last words of a machine, as far as it still speaks."""
+    told: dict[str, Any] = {}
+    with contextlib.suppress(TalosError):
+        services = await client.services()
+        told["services"] = {name: f"{each.state}, healthy: {each.health.healthy}" for name, each in services.items()}
+        told["kubelet log"] = (await client.logs("kubelet", tail_lines=LINES)).splitlines()
+        told["kernel log"] = (await client.dmesg()).splitlines()[-LINES:]
+    return told
 
 
 def _unique(machines: list[Machine]) -> list[Machine]:

@@ -35,6 +35,7 @@ class FakeKubernetes:
     port: int = 0
     requests: list[str] = field(default_factory=list)
     _version: int = 1
+    _history: list[tuple[int, str, Object]] = field(default_factory=list)
     _watchers: list[tuple[str, asyncio.Queue[Object]]] = field(default_factory=list)
     _servers: list[asyncio.Server] = field(default_factory=list)
     _open: set[asyncio.Task[None]] = field(default_factory=set)
@@ -110,9 +111,11 @@ class FakeKubernetes:
         self._servers.clear()
 
     def _tell(self, path: str, kind: str, item: Object) -> None:
+        event = {"type": kind, "object": json.loads(json.dumps(item))}
+        self._history.append((self._version, path, event))
         for watched, queue in self._watchers:
             if watched == path:
-                queue.put_nowait({"type": kind, "object": json.loads(json.dumps(item))})
+                queue.put_nowait(event)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -141,7 +144,7 @@ class FakeKubernetes:
             status, body = self.failures[url.path]
             return await _send(writer, status, body)
         if query.get("watch") == "1" and self._collection(url.path)[0] in self.collections:
-            await self._watch(writer, *self._collection(url.path))
+            await self._watch(writer, *self._collection(url.path), since=int(query["resourceVersion"]))
             return False
         return await _send(writer, *self._found(method, url.path, query))
 
@@ -167,8 +170,11 @@ class FakeKubernetes:
                 return "/".join([*parts[:at], *parts[at + 2 :]]), parts[at + 1]
         return path, ""
 
-    async def _watch(self, writer: asyncio.StreamWriter, path: str, namespace: str) -> None:
+    async def _watch(self, writer: asyncio.StreamWriter, path: str, namespace: str, *, since: int) -> None:
         queue: asyncio.Queue[Object] = asyncio.Queue()
+        for version, changed, event in self._history:
+            if changed == path and version > since:
+                queue.put_nowait(event)
         self._watchers.append((path, queue))
         try:
             writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")

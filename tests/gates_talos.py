@@ -19,7 +19,7 @@ from grpclib.protocol import H2Protocol
 from grpclib.server import Server, Stream
 
 from lab.talos import tls
-from talos_api import cosi_pb2, machine_pb2, storage_pb2
+from talos_api import common_pb2, cosi_pb2, machine_pb2, storage_pb2
 from talos_api.cosi_grpc import StateBase
 from talos_api.resources import ADDRESS_STATUS, KUBELET_SPEC, MACHINE_STATUS, TIME_STATUS, Kind
 from talos_api.storage_grpc import StorageServiceBase
@@ -61,6 +61,7 @@ class _Machine:
     def __mapping__(self) -> dict[str, Handler]:
         prefix = "/machine.MachineService/"
         replies = {"Version": self.version, "ServiceList": self.services, "EtcdMemberList": self.members}
+        streams = {"Logs": (self.log, machine_pb2.LogsRequest), "Dmesg": (self.log, machine_pb2.DmesgRequest)}
         kinds: dict[str, tuple[type[Message], type[Message]]] = {
             "Version": (Empty, machine_pb2.VersionResponse),
             "ServiceList": (Empty, machine_pb2.ServiceListResponse),
@@ -68,7 +69,14 @@ class _Machine:
         }
         return {
             f"{prefix}{name}": Handler(reply, Cardinality.UNARY_UNARY, *kinds[name]) for name, reply in replies.items()
+        } | {
+            f"{prefix}{name}": Handler(reply, Cardinality.UNARY_STREAM, kind, common_pb2.Data)
+            for name, (reply, kind) in streams.items()
         }
+
+    async def log(self, stream: Stream[Any, common_pb2.Data]) -> None:
+        await stream.recv_message()
+        await stream.send_message(common_pb2.Data(bytes=b"first line\nlast line\n"))
 
     async def version(self, stream: Stream[Empty, machine_pb2.VersionResponse]) -> None:
         await stream.recv_message()

@@ -201,8 +201,9 @@ async def test_cilium_without_settings(api: FakeKubernetes) -> None:
 # G12c
 
 
-def pool(name: str, conflict: str | None = "False", **more: Any) -> Object:
-    conditions = [condition("cilium.io/PoolConflict", conflict, **more)] if conflict else []
+def pool(name: str, *, counted: bool = True, conflict: str = "") -> Object:
+    conditions = [condition("cilium.io/IPsTotal", "Unknown", message="10")] if counted else []
+    conditions += [condition("cilium.io/PoolConflict", message=conflict)] if conflict else []
     return custom(name, status={"conditions": conditions})
 
 
@@ -215,8 +216,8 @@ async def test_pools_without_conflict(api: FakeKubernetes) -> None:
     ("items", "told"),
     [
         ([], "no load-balancer pool gateway"),
-        ([pool("gateway", None)], "has not looked at it yet"),
-        ([pool("gateway", "True", message="overlaps with mesh")], "overlaps with mesh"),
+        ([pool("gateway", counted=False)], "has not looked at it yet"),
+        ([pool("gateway", conflict="overlaps with mesh")], "overlaps with mesh"),
     ],
     ids=["missing", "unseen", "conflicting"],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import re
+import ssl
 import stat
 import sys
 import traceback
@@ -247,6 +248,37 @@ def test_every_form_of_a_secret_is_hidden() -> None:
         "https://[hidden]@host/ Bearer [hidden] PVEAPIToken=[hidden]"
     )
     assert Redactor({"kubeconfig": "{unclosed"})("text") == "text"
+
+
+def refusal(message: str) -> ssl.SSLError:
+    error = ssl.SSLError(1, message)
+    error.reason = message
+    return error
+
+
+def unverified(code: int, reason: str) -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError(1, reason)
+    error.verify_code, error.verify_message = code, reason
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "hopeless"),
+    [
+        (refusal("TLSV13_ALERT_CERTIFICATE_REQUIRED"), "x: it refused our client certificate", True),
+        (refusal("WRONG_VERSION_NUMBER"), "x: TLS failed (wrong version number)", False),
+        (unverified(62, "Hostname mismatch"), "x: its certificate is not for this address", False),
+        (unverified(9, "certificate is not yet valid"), "x: its certificate is not valid yet", False),
+        (unverified(20, "unable to get local issuer certificate"), "not signed by the expected CA", True),
+    ],
+    ids=["refused", "no TLS", "other name", "clock", "other CA"],
+)
+def test_certificates_that_can_and_cannot_mend(error: ssl.SSLError, told: str, hopeless: bool) -> None:
+    wrapped = RuntimeError("the transport's own words")
+    wrapped.__cause__ = error
+    trouble = explain(wrapped, "x")
+    assert told in trouble.observed
+    assert trouble.hopeless is hopeless
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ from grpclib.const import Status
 
 from gates import talos
 from gates.etcd import EtcdSession
+from gates.kubelets import KubeletsSession
 from gates.registry import run
+from talos_api.errors import Reason, TalosError
 from talos_api.resources import ADDRESS_STATUS, DIAGNOSTIC, KUBELET_SPEC, MACHINE_STATUS, TIME_STATUS
 from tests.gates_objects import CP, NODES
 from tests.gates_runs import PATIENCE, evidence, fatal, findings, noticed, observed, until, untold
@@ -321,3 +323,29 @@ async def test_only_unwell_machines_are_asked_again_until_the_last_look(fleet: l
     await session.look()
     assert session.machines[0].asked > asked
     await session.close()
+
+
+async def test_a_failed_talos_gate_gathers_the_last_words_of_unwell_machines(fleet: list[FakeTalos]) -> None:
+    fleet[1].services["kubelet"] = service("kubelet", "Failed", healthy=False)
+    outcome = await run("kubelets", kubelets(fleet), 0.3, untold)
+    assert outcome.extra == {
+        "Talos on w-1": {
+            "services": {"etcd": "Running, healthy: True", "kubelet": "Failed, healthy: False"},
+            "kubelet log": ["first line", "last line"],
+            "kernel log": ["first line", "last line"],
+        }
+    }
+
+
+async def test_a_machine_that_is_gone_leaves_no_words(fleet: list[FakeTalos]) -> None:
+    await fleet[1].stop()
+    outcome = await run("kubelets", kubelets(fleet), 0.3, untold)
+    assert outcome.extra == {"Talos on w-1": {}}
+
+
+async def test_between_two_modes_nothing_is_taken_for_foreign(fleet: list[FakeTalos]) -> None:
+    machine = KubeletsSession(kubelets(fleet)).machines[1]
+    await fleet[1].stop()
+    seen = await talos.untold(machine, TalosError(Reason.UNTRUSTED, "unable to get local issuer certificate"))
+    assert not seen.fatal
+    assert "unable to get local issuer" in seen.findings[0].observed
