@@ -66,6 +66,7 @@ def program_environment(run: RunDirectory, stacks: Sequence[StackFile], credenti
         "PULUMI_PYTHON_CMD": sys.executable,
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DEBUG_COMMANDS": "true",  # unlocks --event-log
     }
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.markup import escape
@@ -15,29 +16,37 @@ from rich.table import Table
 PLAIN_WIDTH = 140
 
 
+@dataclass
+class Outcome:
+    failed: bool = False
+
+
 class Narrator:
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or _console()
         self._status: Status | None = None
 
     @contextmanager
-    def step(self, title: str) -> Iterator[None]:
+    def step(self, title: str) -> Iterator[Outcome]:
         """Something that takes more than a moment; its outcome and seconds are said at its end."""
+        outcome = Outcome()
         began = time.monotonic()
         if self.console.is_terminal:
             self._status = self.console.status(escape(title))
             self._status.start()
         else:
             self.console.print(f"{title} …", markup=False)
-        outcome = "[red]✗[/]"
         try:
-            yield
-            outcome = "[green]✓[/]"
+            yield outcome
+        except BaseException:
+            outcome.failed = True
+            raise
         finally:
             if self._status:
                 self._status.stop()
                 self._status = None
-            self.console.print(f"{outcome} {escape(title)} [dim]{time.monotonic() - began:.1f} s[/]")
+            mark = "[red]✗[/]" if outcome.failed else "[green]✓[/]"
+            self.console.print(f"{mark} {escape(title)} [dim]{time.monotonic() - began:.1f} s[/]")
 
     def doing(self, what: str) -> None:
         """What the running step is at right now; only a terminal shows it."""

@@ -15,9 +15,12 @@ ROLES: dict[str, Sequence[str]] = {
     "GroundworkSystem": ("Sys.Audit", "Sys.Modify"),
     "GroundworkMachines": (
         "VM.Allocate", "VM.Audit", "VM.Config.CDROM", "VM.Config.CPU", "VM.Config.Cloudinit", "VM.Config.Disk",
-        "VM.Config.HWType", "VM.Config.Memory", "VM.Config.Network", "VM.Config.Options", "VM.PowerMgmt",
+        "VM.Config.HWType", "VM.Config.Memory", "VM.Config.Network", "VM.Config.Options", "VM.GuestAgent.Audit",
+        "VM.PowerMgmt",
     ),
-    "GroundworkStorage": ("Datastore.Audit", "Datastore.AllocateSpace", "Datastore.AllocateTemplate"),
+    "GroundworkStorage": (
+        "Datastore.Allocate", "Datastore.AllocateSpace", "Datastore.AllocateTemplate", "Datastore.Audit",
+    ),
     "GroundworkNetwork": ("SDN.Use",),
     "GroundworkCsi": ("VM.Audit", "VM.Config.Disk", "Datastore.Allocate", "Datastore.AllocateSpace", "Datastore.Audit"),
 }  # fmt: skip

@@ -51,8 +51,9 @@ class Rehearsal:
         return result
 
     def _perform(self, step: str) -> Finished:
-        with self.narrator.step(f"{self.engine.stack}: {TITLES[step]}"):
+        with self.narrator.step(f"{self.engine.stack}: {TITLES[step]}") as outcome:
             done = self.engine.operate(step, *STEPS[step], watch=self._watcher(step))
+            outcome.failed = self._failed(done)
         self.finished.append(done)
         return done
 
