@@ -141,14 +141,12 @@ class Datastore:
             )
         raise OperationError("error during write: No space left on device")
 
-    def next_disk_name(self, vmid: int, *, base: bool = False) -> str:
-        """vm-100-disk-0; under images/ with an extension on a file-based storage, as 100/vm-100-disk-0.raw."""
-        kind = "base" if base else "vm"
+    def next_disk_name(self, vmid: int) -> str:
+        """vm-100-disk-0; on a file-based storage 100/vm-100-disk-0.raw; a template's base-100-disk-0 counts too."""
         for number in range(1000):
-            name = self.file_name(vmid, f"{kind}-{vmid}-disk-{number}")
-            other = self.file_name(vmid, f"vm-{vmid}-disk-{number}")
-            if name not in self.volumes and other not in self.volumes:
-                return name
+            names = {self.file_name(vmid, f"{kind}-{vmid}-disk-{number}") for kind in ("vm", "base")}
+            if not names & self.volumes.keys():
+                return self.file_name(vmid, f"vm-{vmid}-disk-{number}")
         raise OperationError(f"unable to allocate an image name for VM {vmid} in storage '{self.name}'")
 
     def file_name(self, vmid: int, stem: str) -> str:

@@ -85,9 +85,6 @@ class Hypervisor:
             )
         return self.hosts[node]
 
-    def datastore(self, node: str, name: str) -> Datastore:
-        return self.host(node).datastore(name)
-
     def vm(self, node: str, vmid: int) -> VirtualMachine:
         self.host(node)
         vm = self.vms.get(vmid)
