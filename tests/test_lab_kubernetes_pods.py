@@ -147,7 +147,7 @@ def secret(**data: str) -> dict[str, Any]:
 FULL: dict[str, Any] = {
     "settings": {"kind": "ConfigMap", "data": {"level": "7"}},
     "token": secret(a="1"),
-    "disk": {"kind": "PersistentVolumeClaim", "status": {"phase": "Bound"}},
+    "disk": {"kind": "PersistentVolumeClaim", "metadata": {"name": "disk"}, "status": {"phase": "Bound"}},
 }
 
 
@@ -165,7 +165,7 @@ async def test_nothing_is_missing_when_all_that_is_not_optional_is_there() -> No
     ("change", "words"),
     [
         ({"settings": {}}, 'configmap "settings" not found'),
-        ({"disk": {"kind": "PersistentVolumeClaim", "status": {"phase": "Pending"}}}, "not bound"),
+        ({"disk": {"kind": "PersistentVolumeClaim", "metadata": {"name": "disk"}}}, "not bound"),
         ({"token": secret(other="1")}, "couldn't find key a in Secret apps/token"),
         ({"token": None}, "no relationship found"),
     ],

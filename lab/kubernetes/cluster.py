@@ -48,6 +48,7 @@ class Cluster:
         faults: Faults,
         pace: Pace,
         log: RequestLog,
+        trust: Path | None = None,
         ports: EndpointPorts | None = None,
     ) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -58,6 +59,7 @@ class Cluster:
         self._faults = faults
         self._pace = pace
         self._log = log
+        self._trust = trust
         self._endpoints = Endpoints(ports or EndpointPorts(), faults, pace)
         self._control: ControlPlane | None = None
         self._around: Surroundings | None = None
@@ -154,6 +156,7 @@ class Cluster:
             pace=self._pace,
             log=self._log,
             endpoints=self._endpoints,
+            trust=self._trust,
         )
 
 

@@ -17,8 +17,6 @@ class EmulatedPod:
             return scene.runs()
         if machines.is_resolver(scene.pod) and scene.struck_by("dns-broken"):
             return scene.runs(ready=False, message="Readiness probe failed: HTTP probe failed with statuscode: 503")
-        if machines.is_csi_controller(scene.pod) and scene.struck_by("csi-controller-crash"):
-            return scene.crash("fault csi-controller-crash: rpc error: 401 authentication failure")
         if self._driver:
             return self._register(self._driver)
         if scene.labels.get("k8s-app") == "flannel":

@@ -21,6 +21,8 @@ class PodInputs:
     def __init__(self, api: Api, pod: Object) -> None:
         self._api = api
         self._pod = pod
+        self.drivers: set[str] = set()
+        """CSI drivers that have to mount something for the pod."""
         self._found: dict[tuple[str, str], Mapping[str, bytes]] = {}
 
     async def missing(self, *, mounted: bool) -> str | None:
@@ -47,13 +49,19 @@ class PodInputs:
             words = f'{reference.kind.lower()} "{reference.name}" not found'
             return None if reference.optional else words
         if reference.kind == "PersistentVolumeClaim":
-            bound = (found.get("status") or {}).get("phase") == "Bound"
-            return None if bound else f'persistentvolumeclaim "{reference.name}" is not bound'
+            return self._claim(found)
         content = contents(found)
         self._found[reference.kind, reference.name] = content
         absent = [key for key in reference.keys if key not in content]
         if absent and not reference.optional:
             return f"couldn't find key {absent[0]} in {reference.kind} {namespace}/{reference.name}"
+        return None
+
+    def _claim(self, claim: Object) -> str | None:
+        if (claim.get("status") or {}).get("phase") != "Bound":
+            return f'persistentvolumeclaim "{claim["metadata"]["name"]}" is not bound'
+        if driver := (claim["metadata"].get("annotations") or {}).get("volume.kubernetes.io/storage-provisioner"):
+            self.drivers.add(driver)
         return None
 
     def environment(self, container: Object) -> dict[str, str]:

@@ -30,7 +30,15 @@ class SharedPorts:
 
 class PodProgram:
     def __init__(
-        self, *, api: Api, url: str, ca: bytes, directory: Path, data: Path | None, shared: SharedPorts
+        self,
+        *,
+        api: Api,
+        url: str,
+        ca: bytes,
+        directory: Path,
+        data: Path | None,
+        trust: Path | None,
+        shared: SharedPorts,
     ) -> None:
         self.process: Process | None = None
         self._api = api
@@ -39,6 +47,7 @@ class PodProgram:
         self._directory = directory
         self._data = data
         """What the program's image holds beside the program."""
+        self._trust = trust
         self._shared = shared
         self._own = SharedPorts()
         self._probe: str | None = None
@@ -90,7 +99,9 @@ class PodProgram:
     def _environment(self, pod: Object) -> dict[str, str]:
         """What a container finds without being told: its API server, its namespace, a writable place."""
         url, temporary = urlsplit(self._url), str(self._directory / "tmp")
+        trust = {"SSL_CERT_FILE": str(self._trust)} if self._trust else {}
         return {
+            **trust,
             "KUBECONFIG": str(self._directory / "kubeconfig"),
             "KUBERNETES_SERVICE_HOST": url.hostname or "",
             "KUBERNETES_SERVICE_PORT": str(url.port),

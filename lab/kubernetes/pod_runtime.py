@@ -8,6 +8,7 @@ from lab.kubernetes import machine as machines
 from lab.kubernetes.agent_pod import AgentPod
 from lab.kubernetes.api import Object
 from lab.kubernetes.cilium_agent import is_agent
+from lab.kubernetes.csi_controller import CsiControllerPod
 from lab.kubernetes.emulated_pod import EmulatedPod
 from lab.kubernetes.machine import Machine
 from lab.kubernetes.pod_scene import LATER, Behaviour, Decision, PodScene
@@ -41,6 +42,10 @@ class PodRuntime:
             await scene.around.event(scene.pod, "FailedMount", f"MountVolume.SetUp failed: {missing}")
             return Decision(verdict=creating(), again=LATER)
         self._mounted = True
+        if absent := scene.inputs.drivers - scene.machine.drivers.keys():
+            words = f"driver name {min(absent)} not found in the list of registered CSI drivers"
+            await scene.around.event(scene.pod, "FailedMount", words)
+            return Decision(verdict=creating(), again=LATER)
         if not self._has_network():
             return Decision(verdict=creating())
         if (remaining := self._pulling()) > 0:
@@ -78,4 +83,4 @@ def behaviour(scene: PodScene) -> Behaviour:
         return AgentPod(scene)
     if found := workload_of(scene.pod):
         return ProgramPod(scene, *found)
-    return EmulatedPod(scene)
+    return CsiControllerPod(scene) if machines.is_csi_controller(scene.pod) else EmulatedPod(scene)

@@ -54,6 +54,7 @@ class ProgramPod:
             ca=around.settings.ca.certificate,
             directory=around.directory / "pods" / f"{scene.namespace}_{scene.name}",
             data=await asyncio.to_thread(self._image_data),
+            trust=around.trust,
             shared=around.ports,
         )
         await program.start(scene.pod, self._container, self._workload, path, scene.inputs)

@@ -31,6 +31,8 @@ class Surroundings:
     pace: Pace
     log: RequestLog
     endpoints: Endpoints
+    trust: Path | None = None
+    """Certificate authorities for programs that go out into the lab's internet."""
     ports: SharedPorts = field(default_factory=SharedPorts)
     not_shown: set[str] = field(default_factory=set)
     """What the lab could only assume; for the report."""
@@ -49,16 +51,17 @@ class Surroundings:
         listed = await self.api.find(f"/apis/cilium.io/{version}") or {}
         return {resource["name"] for resource in listed.get("resources") or []}
 
-    async def event(self, pod: Object, reason: str, message: str) -> None:
-        """As the kubelet writes one; losing one is no harm."""
-        metadata, moment = pod["metadata"], now()
+    async def event(self, pod: Object, reason: str, message: str, *, about: Object | None = None) -> None:
+        """As the kubelet writes one, or the pod about something else; losing one is no harm."""
+        subject, moment = about or pod, now()
+        metadata = subject["metadata"]
         body: Object = {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"generateName": f"{metadata['name'][:200]}.", "namespace": metadata["namespace"]},
             "involvedObject": {
                 "apiVersion": "v1",
-                "kind": "Pod",
+                "kind": "PersistentVolumeClaim" if about else "Pod",
                 "name": metadata["name"],
                 "namespace": metadata["namespace"],
                 "uid": metadata["uid"],
