@@ -97,7 +97,7 @@ def claim(**changes: Any) -> dict[str, Any]:
     }
 
 
-def controller(proxmox: Any, kubernetes: Kubernetes, secret: str = "good") -> tuple[CsiControllerPod, Around]:
+def controller(proxmox: Any, kubernetes: Kubernetes, known: bool = True) -> tuple[CsiControllerPod, Around]:
     around = Around(api=kubernetes, faults=Faults(), pace=Pace(), trust=None, events=[], log=None)
     pod = {
         "metadata": {"name": "csi-controller-0", "namespace": "csi-proxmox", "uid": "p"},
@@ -110,7 +110,7 @@ def controller(proxmox: Any, kubernetes: Kubernetes, secret: str = "good") -> tu
     }
     scene = PodScene(pod, Machine(node("w-atlas", "10.0.0.21", "worker")), around)  # type: ignore[arg-type]
     url = f"http://127.0.0.1:{proxmox.server_port}/api2/json"
-    cluster = {"url": url, "token_id": "csi@pve!csi", "token_secret": secret, "region": "home"}
+    cluster = {"url": url, "token_id": "csi@pve!csi", "token_secret": "good" if known else "bad", "region": "home"}
     text = json.dumps({"clusters": [cluster]}).encode()
     scene.inputs._found["Secret", "proxmox-csi-plugin"] = {"config.yaml": text}
     return CsiControllerPod(scene), around
@@ -133,7 +133,7 @@ async def test_a_claim_gets_a_volume_of_its_nodes_host(proxmox: Any) -> None:
 
 async def test_a_wrong_token_leaves_the_claim_pending_and_says_why(proxmox: Any) -> None:
     kubernetes = Kubernetes([claim()], [])
-    made, around = controller(proxmox, kubernetes, secret="bad")
+    made, around = controller(proxmox, kubernetes, known=False)
     await made.decide()
     assert kubernetes.created == []
     reason, message, name = around.events[0]
