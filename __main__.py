@@ -12,6 +12,7 @@ import config
 from components import questions
 from components.charts import Charts, ChartsArgs
 from components.cilium_release import CiliumRelease, CiliumReleaseArgs
+from components.csi_credentials import CsiCredentials, CsiCredentialsArgs
 from components.flux_bootstrap import FluxBootstrap, FluxBootstrapArgs
 from components.outputs import exports
 from components.prerequisites import Prerequisites, PrerequisitesArgs
@@ -37,6 +38,18 @@ talos_provider = talos.Provider("talos", image_factory_url=cluster.talos.image_f
 tls_provider = tls.Provider("tls")
 command_provider = command.Provider("command")
 
+csi_token = secrets.csi_token
+if cluster.proxmox.create_csi_credentials:
+    administrator = proxmoxve.Provider(
+        "proxmox-administrator",
+        endpoint=str(cluster.proxmox.endpoint),
+        api_token=secrets.proxmox_admin_token,
+        insecure=cluster.proxmox.insecure,
+    )
+    csi_credentials = CsiCredentials(
+        cluster.name, CsiCredentialsArgs(cluster=cluster.name), ResourceOptions(providers=[administrator])
+    )
+    csi_token = csi_credentials.token
 identity = TalosIdentity(
     cluster.name,
     TalosIdentityArgs(contract=cluster.versions.talos_contract),
@@ -82,7 +95,7 @@ sealing = SealedSecretsKey(
     SealedSecretsKeyArgs(
         stage=stage,
         access=control.access,
-        csi_token=secrets.csi_token,
+        csi_token=csi_token,
         git_token=secrets.git_token,
         certificate=secrets.sealing_certificate,
         key=secrets.sealing_key,

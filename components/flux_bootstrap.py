@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,14 @@ OPERATOR = "https://github.com/controlplaneio-fluxcd/flux-operator/releases/down
 MANIFESTS = "oci://ghcr.io/controlplaneio-fluxcd/flux-operator-manifests"
 CONTROLLERS = ["source-controller", "kustomize-controller", "helm-controller", "notification-controller"]
 GIT_SECRET = "flux-system"  # noqa: S105 - a name, not a secret
+
+# By default a step looks every 30 s whether the one before it is ready; a chain of seven would wait for minutes.
+QUICK_DEPENDENCIES = {
+    "target": {"kind": "Deployment", "name": "(kustomize-controller|helm-controller)"},
+    "patch": json.dumps(
+        [{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--requeue-dependency=5s"}]
+    ),
+}
 
 
 def instance_spec(config: ClusterConfig, *, private: bool) -> dict[str, Any]:
@@ -38,6 +47,7 @@ def instance_spec(config: ClusterConfig, *, private: bool) -> dict[str, Any]:
         },
         "components": CONTROLLERS,
         "cluster": {"type": "kubernetes", "multitenant": False, "networkPolicy": True, "domain": "cluster.local"},
+        "kustomize": {"patches": [QUICK_DEPENDENCIES]},
         "sync": sync,
     }
 

@@ -137,6 +137,8 @@ class ProxmoxNodes(ComponentResource):
             scsi_hardware=config.proxmox.scsi_controller,
             disks=[system_disk(config, node, image.id), *data_disks(config, node)],
             boot_orders=["scsi0"],
+            # Otherwise the provider attaches the host's own drive, which takes a privilege over its console.
+            cdrom={"file_id": "none", "interface": "ide3"},
             network_devices=[network_device(config, node)],
             initialization=cloud_init(config, node),
             # The provider would reboot several control planes at once; a node is rebooted by a person, one at a time.

@@ -39,7 +39,7 @@ class TalosIdentity(ComponentResource):
         self.client = {
             "ca_certificate": issued.ca_certificate,
             "client_certificate": issued.client_certificate,
-            "client_key": issued.client_key,
+            "client_key": Output.secret(issued.client_key),
         }
         self.gate_credentials = Output.secret(
             Output.all(ca=issued.ca_certificate, certificate=issued.client_certificate, key=issued.client_key)

@@ -69,6 +69,7 @@ def computed(typ: str, inputs: dict[str, Any]) -> dict[str, Any]:
             },
         },
         "talos:cluster/kubeconfig:Kubeconfig": {"kubeconfigRaw": KUBECONFIG},
+        "proxmoxve:user/token:Token": {"value": "groundwork-csi-infra@pve!csi=33333333-aaaa-bbbb-cccc-000000000003"},
         "tls:index/privateKey:PrivateKey": {"privateKeyPem": private},
         "tls:index/selfSignedCert:SelfSignedCert": {"certPem": certificate},
     }

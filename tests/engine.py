@@ -156,7 +156,11 @@ class Run:
 
 
 def run(
-    stack: str, monkeypatch: pytest.MonkeyPatch, change: Any = None, environment: dict[str, str] | None = None
+    stack: str,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Any = None,
+    environment: dict[str, str] | None = None,
+    more: dict[str, str] | None = None,
 ) -> Run:
     """Run the whole program for one committed stack, with `change(cluster)` applied to its file's cluster."""
     for name, value in (SECRETS if environment is None else environment).items():
@@ -168,8 +172,10 @@ def run(
     document = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())["config"]
     if change is not None:
         change(document["groundwork:cluster"])
+    document |= {f"groundwork:{key}": value for key, value in (more or {}).items()}
     pulumi.runtime.set_all_config(
-        {key: value if isinstance(value, str) else json.dumps(value) for key, value in document.items()}
+        {key: value if isinstance(value, str) else json.dumps(value) for key, value in document.items()},
+        [f"groundwork:{key}" for key in more or {}],
     )
     inner = Mocks()
     monitor = Monitor(inner)
