@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+import httpx
 from pydantic.dataclasses import dataclass
 
-from gates.kubernetes import Kubernetes, MissingError
+from gates.kubernetes import Kubeconfig, Kubernetes, MissingError
 from gates.session import Session, pause_for
 from gates.target import STRICT, NodeRef, parse
 from gates.trouble import TroubleError
@@ -109,6 +110,7 @@ class VipSession(Session):
     def __init__(self, target: Mapping[str, Any]) -> None:
         parsed = parse(VipTarget, target)
         self._vip = parsed.vip
+        self._control_plane = httpx.URL(Kubeconfig.parse(parsed.kubeconfig).server).host
         self._api = Kubernetes(parsed.kubeconfig, address=parsed.vip)
 
     async def look(self) -> Verdict:
@@ -123,11 +125,10 @@ class VipSession(Session):
         await self._api.close()
 
     def _finding(self, trouble: TroubleError) -> Finding:
+        talosctl = f"talosctl -n {self._control_plane} -e {self._control_plane}"
+        nobody = "no control plane holds the address: etcd without quorum, or a Layer2VIPConfig with the wrong link"
         return Finding(
             observed=f"VIP {failing_checks(trouble.observed)}",
-            cause=trouble.cause or "no control plane holds the address: etcd, or the Layer2VIPConfig's link",
-            look=(
-                "talosctl -n <control plane> get operatorspecs   (one of kind vip on each control plane)",
-                f"talosctl -n <control plane> get addresses | grep {self._vip}",
-            ),
+            cause=trouble.cause if trouble.hopeless else nobody,
+            look=(f"{talosctl} get operatorspecs", f"{talosctl} get addresses | grep {self._vip}"),
         )

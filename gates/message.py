@@ -50,7 +50,8 @@ def _headline(gate: str, title: str, outcome: Outcome) -> str:
 def _told(finding: Finding, age: float) -> list[str]:
     lines = [str(finding.node)] if finding.node else []
     observed = finding.observed.splitlines() or [""]
-    lines += _labelled("observed", [*observed[:-1], f"{observed[-1]} (for {age:.0f} s)"])
+    lasting = f" (for {age:.0f} s)" if age >= 1 else ""
+    lines += _labelled("observed", [*observed[:-1], observed[-1] + lasting])
     if finding.cause:
         lines += _labelled("cause", [finding.cause])
     if finding.look:

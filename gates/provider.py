@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
+import signal
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -44,8 +46,10 @@ class Engine:
         line = engine_pb2.LogRequest(severity=engine_pb2.INFO, message=text, urn=self._urn, ephemeral=True)
         try:
             await asyncio.to_thread(self._stub.Log, line, timeout=TELL_TIMEOUT)
-        except grpc.RpcError:
-            raise EngineGoneError from None
+        except grpc.RpcError as error:
+            # A busy engine is late; a dead one refuses the connection.
+            if error.code() is not grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise EngineGoneError from None
 
     def close(self) -> None:
         self._channel.close()
@@ -102,6 +106,11 @@ def told(gate: str, probe: str, target: Mapping[str, Any], outcome: Outcome) -> 
     return redact(message.failure(gate=gate, title=title, outcome=outcome, bundle=bundle))
 
 
+def leave() -> None:
+    """End this plugin process, which nobody else will: the SDK's main thread takes an interrupt as its end."""
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 async def _wait(gate: str, probe: str, target: Mapping[str, Any], deadline: float, urn: str) -> Outcome:
     engine = Engine(sys.argv[1], urn) if len(sys.argv) > 1 and urn else None
     redact = Redactor(target)
@@ -113,6 +122,7 @@ async def _wait(gate: str, probe: str, target: Mapping[str, Any], deadline: floa
     try:
         return await run(probe, target, deadline, tell)
     except EngineGoneError:
+        leave()
         raise GateError(f"{gate}: the Pulumi engine is gone; this gate stopped and changed nothing") from None
     finally:
         if engine:
