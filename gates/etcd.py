@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from gates.session import pause_for
-from gates.talos import Machine, Seen, TalosSession, talosctl
+from gates.talos import Machine, Seen, TalosSession
+from gates.talos_findings import talosctl
 from gates.talos_nodes import TalosTarget
 from gates.target import NodeRef, parse
 from gates.verdict import Finding

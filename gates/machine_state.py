@@ -7,7 +7,7 @@ from ipaddress import IPv4Interface
 from typing import Any
 from urllib.parse import urlsplit
 
-from gates.talos import talosctl
+from gates.talos_findings import talosctl
 from gates.target import NodeRef
 from gates.verdict import Finding
 from talos_api import machine_pb2

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic.dataclasses import dataclass
 
-from gates.talos import Machine, Seen, TalosSession, in_maintenance, unconfigured
+from gates.talos import Machine, Seen, TalosSession, in_maintenance
+from gates.talos_findings import unconfigured
 from gates.target import STRICT, NodeRef, TalosCredentials, parse
 
 
