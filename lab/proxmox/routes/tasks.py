@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from lab.proxmox.call import Call
+from lab.proxmox.errors import ParameterError
 from lab.proxmox.route import Route, takes
 from lab.proxmox.tasks import Task
+
+SOURCES = {"archive": {False}, "active": {True}, "all": {False, True}}
+"""Which tasks each lists: those that ended, those that run, both."""
 
 
 def _task(call: Call, privilege: str) -> Task:
@@ -50,17 +54,25 @@ async def stop(call: Call) -> None:
 
 async def index(call: Call) -> list[dict[str, Any]]:
     everybodys = call.allows(f"/nodes/{call.node}", "Sys.Audit")
-    vmid = call.params.get("vmid")
+    vmid, source = call.params.get("vmid"), call.params.get("source", "archive")
+    if source not in SOURCES:
+        raise ParameterError(source=f"value '{source}' does not have a value in the enumeration '{', '.join(SOURCES)}'")
+    shown = SOURCES[source]
     found = []
     for task in call.hypervisor.tasks.of(call.node):
-        if (everybodys or task.user == call.subject) and vmid in {None, task.subject}:
+        if (everybodys or task.user == call.subject) and vmid in {None, task.subject} and task.running in shown:
             ended = {"endtime": task.ended, "status": task.exit_status} if not task.running else {}
             found.append(_facts(task) | ended)
     return found[: call.number("limit", 50)]
 
 
 ROUTES = (
-    Route(method="GET", path="/nodes/{node}/tasks", handler=index, parameters=takes("vmid:integer limit:integer")),
+    Route(
+        method="GET",
+        path="/nodes/{node}/tasks",
+        handler=index,
+        parameters=takes("vmid:integer limit:integer source"),
+    ),
     Route(method="DELETE", path="/nodes/{node}/tasks/{upid}", handler=stop),
     Route(method="GET", path="/nodes/{node}/tasks/{upid}/status", handler=status),
     Route(
