@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lab.kubernetes import machine as machines
-from lab.kubernetes.pod_scene import Decision, PodScene
+from lab.kubernetes.pod_scene import Decision, PodScene, workload_name
 
 
 class EmulatedPod:
@@ -44,7 +44,7 @@ class EmulatedPod:
 
     def _admit(self) -> None:
         scene = self._scene
-        where = f"{scene.namespace}/{scene.name}"
+        where = f"{scene.namespace}/{workload_name(scene.pod)}"
         if scene.pod["spec"].get("restartPolicy", "Always") == "Always":
             scene.around.not_shown.add(f"{where}: emulated, ready without having been asked")
         else:

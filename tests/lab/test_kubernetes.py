@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from lab.kubernetes.workloads import within_pod
 from lab.pace import Pace
 from lab.request_log import RequestLog
 from lab.toolchain.programs import Programs
+from tests.lab.kubernetes_world import World, condition, named, until, waiting
 from tests.lab_kubernetes import CILIUM_CONFIG, agent_pod, machine_config, node
 
 pytestmark = [pytest.mark.lab, pytest.mark.asyncio(loop_scope="module")]
@@ -46,46 +47,6 @@ class ControlPlaneOnly:
 
     def module_directory(self, module: str, version: str) -> Path:
         raise LookupError(f"{module} {version}")
-
-
-class World:
-    """One cluster with a control plane and a worker, and its API."""
-
-    def __init__(self, cluster: Cluster, faults: Faults, ports: EndpointPorts, api: Api) -> None:
-        self.cluster = cluster
-        self.faults = faults
-        self.ports = ports
-        self.api = api
-
-    async def node(self, name: str) -> dict[str, Any]:
-        return await self.api.get(f"/api/v1/nodes/{name}")
-
-    async def pods(self, namespace: str, label: str) -> list[dict[str, Any]]:
-        listed = await self.api.get(f"/api/v1/namespaces/{namespace}/pods?labelSelector={label}")
-        return list(listed["items"])
-
-
-async def until(check: Callable[[], Awaitable[Any]], *, what: str) -> Any:
-    """Poll until the check gives something; the test fails with what it waited for."""
-    try:
-        async with asyncio.timeout(DEADLINE):
-            while True:
-                if found := await check():
-                    return found
-                await asyncio.sleep(0.1)
-    except TimeoutError:
-        pytest.fail(f"still waiting for {what}")
-
-
-def condition(item: dict[str, Any], kind: str) -> str | None:
-    conditions = item.get("status", {}).get("conditions") or []
-    return next((entry["status"] for entry in conditions if entry["type"] == kind), None)
-
-
-def waiting(pod: dict[str, Any]) -> dict[str, Any]:
-    statuses = pod.get("status", {}).get("containerStatuses") or [{}]
-    state: dict[str, Any] = statuses[0].get("state", {}).get("waiting") or {}
-    return state
 
 
 async def refuses(host: str, port: int) -> bool:
@@ -246,7 +207,7 @@ def _config_map() -> dict[str, Any]:
 
 async def test_nodes_become_ready_once_agents_run_and_their_resources_are_registered(world: World) -> None:
     await world.api.create(AGENTS, daemon_set("good", agent_pod(serviceAccountName="cilium")))
-    await world.api.create("/api/v1/namespaces/kube-system/serviceaccounts", _named("ServiceAccount", "cilium"))
+    await world.api.create("/api/v1/namespaces/kube-system/serviceaccounts", named("ServiceAccount", "cilium"))
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
@@ -262,10 +223,6 @@ async def test_nodes_become_ready_once_agents_run_and_their_resources_are_regist
     for name in ("cp-1", "w-1"):
         await until(partial(_ready, world, name), what=f"node {name}")
         assert (await world.api.get(f"/apis/cilium.io/v2/ciliumnodes/{name}"))["spec"]["ipam"]["podCIDRs"]
-
-
-def _named(kind: str, name: str, namespace: str = "kube-system", **content: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}, **content}
 
 
 async def _running(world: World) -> list[dict[str, Any]]:
@@ -312,7 +269,7 @@ async def test_dns_pods_get_addresses_from_their_nodes_ranges(world: World) -> N
 def _pod(name: str, **spec: Any) -> dict[str, Any]:
     container = {"name": "main", "image": spec.pop("image", "busybox"), **spec.pop("container", {})}
     tolerations = [{"operator": "Exists"}]
-    return _named("Pod", name, "default", spec={"containers": [container], "tolerations": tolerations, **spec})
+    return named("Pod", name, "default", spec={"containers": [container], "tolerations": tolerations, **spec})
 
 
 async def test_a_pod_waits_for_the_secret_it_mounts(world: World) -> None:
@@ -326,7 +283,7 @@ async def test_a_pod_waits_for_the_secret_it_mounts(world: World) -> None:
         return waiting(pod).get("reason") == "ContainerCreating" and bool(failed)
 
     await until(creating, what="ContainerCreating with an event")
-    await world.api.create("/api/v1/namespaces/default/secrets", _named("Secret", "late", "default"))
+    await world.api.create("/api/v1/namespaces/default/secrets", named("Secret", "late", "default"))
     await until(lambda: _phase(world, "mounts", "Running"), what="the pod")
 
 
