@@ -233,6 +233,38 @@ class VolumeStatusSpec(_message.Message):
 Global___VolumeStatusSpec: _TypeAlias = VolumeStatusSpec  # noqa: Y015
 
 @_typing.final
+class MountStatusSpec(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    TARGET_FIELD_NUMBER: _builtins.int
+    FILESYSTEM_TYPE_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    ENCRYPTED_FIELD_NUMBER: _builtins.int
+    source: _builtins.str
+    target: _builtins.str
+    filesystem_type: _builtins.str
+    encrypted: _builtins.bool
+    @_builtins.property
+    def options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        source: _builtins.str = ...,
+        target: _builtins.str = ...,
+        filesystem_type: _builtins.str = ...,
+        options: _abc.Iterable[_builtins.str] | None = ...,
+        encrypted: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["encrypted", b"encrypted", "filesystem_type", b"filesystem_type", "options", b"options", "source", b"source", "target", b"target"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MountStatusSpec: _TypeAlias = MountStatusSpec  # noqa: Y015
+
+@_typing.final
 class AddressStatusSpec(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -72,6 +72,10 @@ class MachineServiceBase(abc.ABC):
         pass
 
     @abc.abstractmethod
+    async def Mounts(self, stream: 'grpclib.server.Stream[google.protobuf.empty_pb2.Empty, talos_api.machine_pb2.MountsResponse]') -> None:
+        pass
+
+    @abc.abstractmethod
     async def Read(self, stream: 'grpclib.server.Stream[talos_api.machine_pb2.ReadRequest, talos_api.common_pb2.Data]') -> None:
         pass
 
@@ -190,6 +194,12 @@ class MachineServiceBase(abc.ABC):
                 grpclib.const.Cardinality.UNARY_UNARY,
                 google.protobuf.empty_pb2.Empty,
                 talos_api.machine_pb2.MemoryResponse,
+            ),
+            '/machine.MachineService/Mounts': grpclib.const.Handler(
+                self.Mounts,
+                grpclib.const.Cardinality.UNARY_UNARY,
+                google.protobuf.empty_pb2.Empty,
+                talos_api.machine_pb2.MountsResponse,
             ),
             '/machine.MachineService/Read': grpclib.const.Handler(
                 self.Read,
@@ -334,6 +344,12 @@ class MachineServiceStub:
             '/machine.MachineService/Memory',
             google.protobuf.empty_pb2.Empty,
             talos_api.machine_pb2.MemoryResponse,
+        )
+        self.Mounts = grpclib.client.UnaryUnaryMethod(
+            channel,
+            '/machine.MachineService/Mounts',
+            google.protobuf.empty_pb2.Empty,
+            talos_api.machine_pb2.MountsResponse,
         )
         self.Read = grpclib.client.UnaryStreamMethod(
             channel,

@@ -967,6 +967,78 @@ class MemoryResponse(_message.Message):
 Global___MemoryResponse: _TypeAlias = MemoryResponse  # noqa: Y015
 
 @_typing.final
+class MountStat(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FILESYSTEM_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    AVAILABLE_FIELD_NUMBER: _builtins.int
+    MOUNTED_ON_FIELD_NUMBER: _builtins.int
+    filesystem: _builtins.str
+    size: _builtins.int
+    available: _builtins.int
+    mounted_on: _builtins.str
+    def __init__(
+        self,
+        *,
+        filesystem: _builtins.str = ...,
+        size: _builtins.int = ...,
+        available: _builtins.int = ...,
+        mounted_on: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "filesystem", b"filesystem", "mounted_on", b"mounted_on", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MountStat: _TypeAlias = MountStat  # noqa: Y015
+
+@_typing.final
+class Mounts(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METADATA_FIELD_NUMBER: _builtins.int
+    STATS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def metadata(self) -> _common_pb2.Metadata: ...
+    @_builtins.property
+    def stats(self) -> _containers.RepeatedCompositeFieldContainer[Global___MountStat]: ...
+    def __init__(
+        self,
+        *,
+        metadata: _common_pb2.Metadata | None = ...,
+        stats: _abc.Iterable[Global___MountStat] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "stats", b"stats"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Mounts: _TypeAlias = Mounts  # noqa: Y015
+
+@_typing.final
+class MountsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___Mounts]: ...
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[Global___Mounts] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MountsResponse: _TypeAlias = MountsResponse  # noqa: Y015
+
+@_typing.final
 class ReadRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -91,6 +91,9 @@ DEFINITIONS = [
             ("Addresses", "{.addresses}"),
         ),
     ),
+    Definition(
+        kinds.MOUNT_STATUS, ("mounts",), (("Source", "{.source}"), ("Target", "{.target}"))
+    ),
     Definition(kinds.NODE_ADDRESS, (), (("Addresses", "{.addresses}"), ("SortAlgorithm", "{.sortAlgorithm}"))),
     Definition(kinds.NODENAME, (), (("Nodename", "{.nodename}"),)),
     Definition(kinds.OPERATOR_SPEC),

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from grpclib.const import Handler
 from grpclib.protocol import H2Protocol
 from grpclib.server import Server
 
 if TYPE_CHECKING:
-    from grpclib._typing import IServable
+    from lab.talos.router import Router
 
 _log = logging.getLogger(__name__)
+
+
+class _Methods(dict[str, Handler]):
+    """Every method there could be; grpclib itself answers an unknown one with a reply Go cannot read."""
+
+    def __init__(self, known: dict[str, Handler], unknown: Callable[[str], Handler]) -> None:
+        super().__init__(known)
+        self._unknown = unknown
+
+    def get(self, path: str, default: Any = None) -> Any:
+        return super().get(path, default) or self._unknown(path)
 
 
 class _Server(Server):
     """grpclib's own close leaves connections open; a machine that goes away does not."""
 
-    def __init__(self, handlers: Collection[IServable]) -> None:
-        super().__init__(handlers)
+    def __init__(self, router: Router) -> None:
+        super().__init__([router])
+        self._mapping = _Methods(self._mapping, router.unknown)
         self._protocols: WeakSet[H2Protocol] = WeakSet()
 
     def _protocol_factory(self) -> H2Protocol:
@@ -37,8 +50,8 @@ class _Server(Server):
 
 
 class Listener:
-    def __init__(self, handlers: Collection[IServable], port: int) -> None:
-        self._handlers = handlers
+    def __init__(self, router: Router, port: int) -> None:
+        self._router = router
         self._port = port
         self._servers: list[_Server] = []
         self._addresses: Sequence[str] = ()
@@ -73,7 +86,7 @@ class Listener:
                 await self._open(address, self._context)
 
     async def _open(self, address: str, context: ssl.SSLContext) -> None:
-        server = _Server(self._handlers)
+        server = _Server(self._router)
         try:
             await server.start(address, self._port, ssl=context, reuse_address=True)
         except OSError as error:

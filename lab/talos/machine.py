@@ -54,7 +54,7 @@ class Machine:
         self.kubelet = Kubelet(self)
         self.etcd = Etcd(self)
         self.api = Router(self)
-        self.listener = Listener([self.api], around.port)
+        self.listener = Listener(self.api, around.port)
         self._applied: asyncio.Future[AppliedConfig] | None = None
         self._life: asyncio.Task[None] | None = None
 

@@ -99,6 +99,14 @@ class MachineApi(MachineServiceBase):
         stat = pb.SystemStat(boot_time=self._machine.boot_time, cpu_total=pb.CPUStat(idle=len(cpus)), cpu=cpus)
         await stream.send_message(pb.SystemStatResponse(messages=[stat]))
 
+    async def Mounts(self, stream: Stream[Empty, pb.MountsResponse]) -> None:
+        await request_of(stream)
+        stats = [
+            pb.MountStat(filesystem="/dev/sda4", size=size, available=size * 9 // 10, mounted_on="/var")
+            for size in list(self._machine.boot.disks.values())[:1]
+        ]
+        await stream.send_message(pb.MountsResponse(messages=[pb.Mounts(stats=stats)]))
+
     async def ServiceList(self, stream: Stream[Empty, pb.ServiceListResponse]) -> None:
         await request_of(stream)
         services = [service.info() for service in self._machine.services.all]

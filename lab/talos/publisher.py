@@ -106,6 +106,8 @@ def _publish_disks(machine: Machine) -> None:
         for index, (label, (size, filesystem)) in enumerate(partitions.items(), start=1)
     }
     machine.store.replace(kinds.VOLUME_STATUS, volumes, "block.VolumeManagerController")
+    mounts = {"EPHEMERAL": specs.mount_status("/dev/sda4", "/var", "xfs")}
+    machine.store.replace(kinds.MOUNT_STATUS, mounts, "runtime.MountStatusController")
 
 
 def _publish_network(machine: Machine) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
@@ -41,6 +42,15 @@ class Router:
             path: Handler(partial(self._handle, path), entry.cardinality, entry.request_type, entry.reply_type)
             for path, entry in self._local.items()
         }
+
+    def unknown(self, path: str) -> Handler:
+        """A method that is not emulated: said so, and written down."""
+        return Handler(partial(self._refuse, path), Cardinality.UNARY_UNARY, Empty, Empty)
+
+    async def _refuse(self, path: str, stream: Any) -> None:
+        self._record(path, stream, Status.UNIMPLEMENTED)
+        service, _, method = path.strip("/").rpartition("/")
+        raise GRPCError(Status.UNIMPLEMENTED, f"unknown method {method} for service {service}")
 
     async def _handle(self, path: str, stream: Any) -> None:
         status = Status.OK

@@ -88,6 +88,13 @@ def volume_status(parent: str, location: str, size: int, filesystem: tuple[str, 
     )
 
 
+def mount_status(source: str, target: str, filesystem: str) -> Spec:
+    return Spec(
+        yaml={"source": source, "target": target, "filesystemType": filesystem, "options": [], "encrypted": False},
+        proto=pb.MountStatusSpec(source=source, target=target, filesystem_type=filesystem),
+    )
+
+
 def address_status(address: IPv4Interface, link: str) -> Spec:
     return Spec(
         yaml={
