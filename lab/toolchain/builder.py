@@ -27,7 +27,7 @@ class Builder:
         """Fill the target with the recipe's programs."""
         _refuse_without_space(recipe, target)
         for build in recipe.builds:
-            with tempfile.TemporaryDirectory(prefix=".building-", dir=self._logs) as directory:
+            with tempfile.TemporaryDirectory(prefix=".making-build-", dir=self._logs) as directory:
                 await self._build(recipe, build, Path(directory), target)
         for file in recipe.files:
             source = await asyncio.to_thread(go.download, self._go, file.module, file.version, file.sum)

