@@ -42,11 +42,11 @@ def agents(target: Mapping[str, Any]) -> Session:
 
 def judge_workloads(target: CiliumTarget, lists: Lists) -> Verdict:
     daemon_set = by_name(lists["daemonsets"]).get(AGENT)
-    findings = _daemon_set(target, daemon_set)
-    findings += [found for node in target.nodes if (found := _agent(target, node, lists["pods"]))]
     operator = workloads.deployment(lists, target.kubectl, target.namespace, OPERATOR, _operator_cause(lists))
-    findings += [operator] if operator else []
-    done = sum(_agent(target, node, lists["pods"]) is None for node in target.nodes)
+    agents = [found for node in target.nodes if (found := _agent(target, node, lists["pods"]))]
+    # The operator first: without the definitions it registers no agent becomes ready.
+    findings = [*([operator] if operator else []), *_daemon_set(target, daemon_set), *agents]
+    done = len(target.nodes) - len(agents)
     return conclude(findings, _evidence(target, lists), done=done, total=len(target.nodes))
 
 

@@ -140,7 +140,11 @@ def pod_state(pod: Object) -> str:
     unscheduled = condition(pod, "PodScheduled")
     if unscheduled.get("status") == "False":
         return f"Pending: {unscheduled.get('message') or unscheduled.get('reason')}"
-    return str(status.get("phase", "Unknown"))
+    phase = str(status.get("phase", "Unknown"))
+    unready = condition(pod, "Ready")
+    if phase != "Running" or unready.get("status") != "False":
+        return phase
+    return f"{phase}, not ready" + (f": {unready['message']}" if unready.get("message") else "")
 
 
 def _event(item: Object) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic.dataclasses import dataclass
 
 from gates import workloads
-from gates.cluster import ClusterSession, ClusterTarget, Lists
+from gates.cluster import ClusterSession, ClusterTarget, Lists, name_of
 from gates.kubernetes import Object
 from gates.session import Session
 from gates.target import STRICT, parse
@@ -35,7 +35,10 @@ def dns(target: Mapping[str, Any]) -> Session:
 
 
 def judge(target: DnsTarget, lists: Lists) -> Verdict:
-    down = workloads.deployment(lists, target.kubectl, target.namespace, target.deployment, BROKEN_UPSTREAM)
+    running = [pod for pod in lists["pods"] if (pod.get("status") or {}).get("phase") == "Running"]
+    unready = any(name_of(pod).startswith(f"{target.deployment}-") and not workloads.is_ready(pod) for pod in running)
+    cause = BROKEN_UPSTREAM if unready else ""
+    down = workloads.deployment(lists, target.kubectl, target.namespace, target.deployment, cause)
     behind = _answering(lists["endpoints"])
     findings = [down] if down else []
     if not behind:

@@ -44,7 +44,11 @@ def judge(target: StorageTarget, lists: Lists) -> Verdict:
     serving = [node for node in target.nodes if node.name in live and schedulable(live[node.name])]
     controller = f"{target.release}-controller"
     unserved = [each for node in serving if (each := _node(target, node, csi.get(node.name)))]
+    nobody = Finding(
+        observed="no schedulable node", cause="every node is cordoned or tainted: nothing could use a volume"
+    )
     found: list[Finding | None] = [
+        None if serving else nobody,
         workloads.deployment(lists, target.kubectl, target.namespace, controller, TOKEN_HINT),
         _plugins(target, lists, len(serving)),
         _exists(target, "CSIDriver", target.driver, lists["drivers"]),

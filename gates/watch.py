@@ -55,7 +55,8 @@ class Collection:
         self.trouble, self.version = trouble, ""
         if isinstance(trouble, MissingError):
             self.objects = {}
-            self.trouble = None if self.kind.optional else MissingError(f"the API does not serve {self.kind.name}")
+            absent = MissingError(f"the API does not serve {self.kind.path}", "its definition is not registered (yet)")
+            self.trouble = None if self.kind.optional else absent
 
     def apply(self, event: Object) -> None:
         item = event["object"]

@@ -425,6 +425,11 @@ async def test_a_node_plugin_without_topology_and_a_class_of_another_driver(stor
     assert "proxmox-csi-plugin-node: missing" in told
 
 
+async def test_storage_that_no_node_could_use(stored: FakeKubernetes) -> None:
+    stored.put("/api/v1/nodes", node_object("w-1", "127.0.0.2", unschedulable=True))
+    assert "no schedulable node" in observed(await findings("storage", storage(stored)))
+
+
 # G18
 
 

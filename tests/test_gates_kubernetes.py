@@ -140,7 +140,9 @@ async def test_a_server_that_goes_away_shows_as_trouble_and_comes_back(monkeypat
 
 async def test_a_kind_that_comes_later_is_found(api: FakeKubernetes) -> None:
     target = {"kubeconfig": api.kubeconfig()}
-    assert "does not serve releases" in observed(await findings("helm-releases", target))
+    assert "does not serve /apis/helm.toolkit.fluxcd.io/v2/helmreleases" in observed(
+        await findings("helm-releases", target)
+    )
     outcome = await noticed("helm-releases", target, lambda: api.put("/apis/helm.toolkit.fluxcd.io/v2/helmreleases"))
     assert outcome.healthy
 

@@ -114,7 +114,10 @@ async def test_agents_ready_on_every_node(api: FakeKubernetes) -> None:
 
 
 async def test_an_agent_that_comes_up_is_noticed(api: FakeKubernetes) -> None:
-    api.put(POD_PATH, agent("w-1", ready=False))
+    unready = agent("w-1", ready=False)
+    unready["status"] |= {"phase": "Running", "conditions": [condition("Ready", "False", message="no answer")]}
+    api.put(POD_PATH, unready)
+    assert "cilium-w-1: Running, not ready: no answer" in observed(await findings("cilium-agents", cilium(api)))
     assert (await noticed("cilium-agents", cilium(api), lambda: api.put(POD_PATH, agent("w-1")))).healthy
 
 
@@ -290,7 +293,13 @@ async def test_dns_available_with_endpoints(api: FakeKubernetes) -> None:
 async def test_dns_with_nothing_behind_it(api: FakeKubernetes, behind: Object) -> None:
     api.put(DEPLOYMENTS, deployment("kube-system", "coredns", available=False))
     api.put("/apis/discovery.k8s.io/v1/endpointslices", behind)
-    found = await findings("dns", target(api, namespace="kube-system", deployment="coredns"))
+    asked = target(api, namespace="kube-system", deployment="coredns")
+    found = await findings("dns", asked)
+    assert found[0].cause == "its pods do not become ready"
+    server = pod("kube-system", "coredns-x", "cp-1", ready=False)
+    server["status"]["phase"] = "Running"
+    api.put(POD_PATH, server)
+    found = await findings("dns", asked)
     assert "BPF masquerading" in found[0].cause
     assert "no ready endpoint for port 53" in found[1].observed
 
