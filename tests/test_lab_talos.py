@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from google.protobuf.empty_pb2 import Empty
+from grpclib.client import UnaryUnaryMethod
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
@@ -359,6 +360,15 @@ async def test_destroyed_machines_take_their_cluster_with_them(lab: TalosLab) ->
     await eventually(plane.bootstrap)
     reborn = lab.clusters["lab-cluster.1"]
     await until(lambda: "cp-1" in reborn.nodes)
+
+
+async def test_method_that_is_not_emulated_says_so(lab: TalosLab) -> None:
+    plane = await lab.configured(1, "cp-1")
+    unknown = UnaryUnaryMethod(plane.channel, "/machine.MachineService/Netstat", Empty, Empty)
+    with pytest.raises(GRPCError) as caught:
+        await unknown(Empty())
+    assert caught.value.status is Status.UNIMPLEMENTED
+    assert lab.log.entries()[-1]["method"] == "Netstat"
 
 
 async def test_requests_are_logged_with_who_writes(lab: TalosLab) -> None:

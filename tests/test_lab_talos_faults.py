@@ -158,14 +158,15 @@ async def test_kubelet_waiting_for_volumes(lab: TalosLab, ready: bool) -> None:
     await until(lambda: "w-1" in lab.cluster.nodes)
 
 
-async def test_dead_kubelet_whose_node_says_ready(lab: TalosLab) -> None:
+@pytest.mark.parametrize("fault", ["kubelet-dead", "node-ready-lies"])
+async def test_dead_kubelet_and_one_whose_node_says_ready(lab: TalosLab, fault: str) -> None:
     _, worker = await lab.cluster_of(1, workers=1)
-    lab.fault("kubelet-dead", "w-1")
+    lab.fault(fault, "w-1")
     await reaches(worker, "kubelet", "Failed")
-    await until(lambda: "w-1" in lab.cluster.nodes)
+    await until(lambda: ("w-1" in lab.cluster.nodes) == (fault == "node-ready-lies"))
     status = await worker.get(kinds.MACHINE_STATUS, "machine")
     assert {"name": "services", "reason": "kubelet not running"} in status.spec["status"]["unmetConditions"]
-    lab.faults.remove("kubelet-dead")
+    lab.faults.remove(fault)
     await up(worker, "kubelet")
 
 

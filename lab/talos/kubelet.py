@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+FAULTS = ("kubelet-waiting-for-volumes", "kubelet-dead", "node-ready-lies")
 RETRY_SECONDS = 0.5
 WAITING_FOR_VOLUMES = "Waiting for volumes /var/lib/kubelet, /var/log/containers, /var/log/pods to be mounted"
 DIED = "Failed to run: task kubelet failed: exit code 255"
@@ -61,7 +62,8 @@ class Kubelet:
             service.move(State.WAITING, "Waiting for time sync")
             await machine.around.faults.until(lambda: machine.time_synced)
         await self._blocked(service, "kubelet-waiting-for-volumes", State.WAITING, WAITING_FOR_VOLUMES, ready=False)
-        await self._blocked(service, "kubelet-dead", State.FAILED, DIED, ready=True)
+        await self._blocked(service, "kubelet-dead", State.FAILED, DIED, ready=False)
+        await self._blocked(service, "node-ready-lies", State.FAILED, DIED, ready=True)
         service.move(State.PREPARING, "Running pre state")
         await machine.around.pace.wait("kubelet")
         service.move(State.PREPARING, "Creating service runner")
@@ -78,7 +80,7 @@ class Kubelet:
         await self._machine.cleared(fault)
 
     def _broken(self) -> bool:
-        return self._machine.struck("kubelet-waiting-for-volumes") or self._machine.struck("kubelet-dead")
+        return any(self._machine.struck(fault) for fault in FAULTS)
 
     def _register(self) -> None:
         if self._registration is None:

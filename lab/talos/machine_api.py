@@ -14,7 +14,7 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 from grpclib.server import Stream
 
-from lab.talos import apply, etcd_api
+from lab.talos import apply, etcd_api, kubelet
 from lab.talos.request import request_of
 from talos_api import common_pb2
 from talos_api import machine_pb2 as pb
@@ -32,7 +32,6 @@ REMEDIES = {
     pb.RebootRequest.Mode.POWERCYCLE: "reboot",
     pb.RebootRequest.Mode.FORCE: "force-reboot",
 }
-KUBELET_FAULTS = ("kubelet-waiting-for-volumes", "kubelet-dead")
 
 
 class MachineApi(MachineServiceBase):
@@ -136,7 +135,7 @@ class MachineApi(MachineServiceBase):
             raise GRPCError(Status.UNKNOWN, f'service "{id}" doesn\'t support {operation} operation via API')
 
     def _heal(self, remedy: str) -> None:
-        for fault in KUBELET_FAULTS:
+        for fault in kubelet.FAULTS:
             self._machine.around.faults.heal(fault, self._machine.name, remedy)
 
     async def Reboot(self, stream: Stream[pb.RebootRequest, pb.RebootResponse]) -> None:
