@@ -93,24 +93,25 @@ async def test_loopback_is_each_nodes_own(endpoints: Endpoints) -> None:
     control_plane = Machine(node(address="127.0.0.11"))
     worker = Machine(node("w-1", "127.0.0.21", "worker"))
     for machine in (control_plane, worker):
-        assert await answers(("localhost", 7445), machine, endpoints)
-    assert await answers(("127.0.0.1", endpoints.ports.api), control_plane, endpoints)
-    assert not await answers(("127.0.0.1", endpoints.ports.api), worker, endpoints)
+        assert await answers(("localhost", 7445), machine, endpoints, proxied=False)
+    assert await answers(("127.0.0.1", endpoints.ports.api), control_plane, endpoints, proxied=False)
+    assert not await answers(("127.0.0.1", endpoints.ports.api), worker, endpoints, proxied=False)
 
 
 async def test_kubeprism_must_be_switched_on(endpoints: Endpoints) -> None:
     config = machine_config("worker")
     config["machine"]["features"] = {"kubePrism": {"enabled": False}}
-    assert not await answers(("localhost", 7445), Machine(node("w-1", "x", "worker", config=config)), endpoints)
+    assert not await answers(
+        ("localhost", 7445), Machine(node("w-1", "x", "worker", config=config)), endpoints, proxied=False
+    )
 
 
 async def test_the_services_address_answers_only_once_something_routes_it(endpoints: Endpoints) -> None:
     machine = Machine(node())
-    assert not await answers(None, machine, endpoints)
+    assert await answers(None, machine, endpoints, proxied=True)
+    assert not await answers(None, machine, endpoints, proxied=False)
     machine.agent = True
-    assert await answers(None, machine, endpoints)
-    proxied = machine_config(proxy={"disabled": False})
-    assert await answers(None, Machine(node(config=proxied)), endpoints)
+    assert await answers(None, machine, endpoints, proxied=False)
 
 
 async def test_any_other_address_is_tried(endpoints: Endpoints) -> None:
@@ -120,4 +121,4 @@ async def test_any_other_address_is_tried(endpoints: Endpoints) -> None:
     assert is_loopback("127.0.0.12")
     assert api_address({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}) == ("10.0.0.1", 443)
     assert api_address({}) is None
-    assert not await answers(("no-such-host.invalid", endpoints.ports.api), machine, endpoints)
+    assert not await answers(("no-such-host.invalid", endpoints.ports.api), machine, endpoints, proxied=False)

@@ -39,7 +39,8 @@ class AgentPod:
             return 'fault cilium-agent-crashloop: level=fatal msg="failed to start"'
         if unreachable := await scene.unreachable(cilium_agent.agent_container(scene.pod) or {}):
             return unreachable
-        return cilium_agent.refusal(scene.pod, scene.machine.node, self._config(), scene.pod_cidrs)
+        subnets = scene.around.settings.pod_subnets
+        return cilium_agent.refusal(scene.pod, self._config(), pod_cidrs=scene.pod_cidrs, pod_subnets=subnets)
 
     async def _waits(self) -> str | None:
         if cilium_agent.waits_for_pod_cidr(self._config(), self._scene.pod_cidrs):

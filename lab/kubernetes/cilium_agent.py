@@ -32,9 +32,11 @@ def waits_for_pod_cidr(config: Mapping[str, str], pod_cidrs: Sequence[str]) -> b
     return config.get("ipam") == "kubernetes" and not pod_cidrs
 
 
-def refusal(pod: Object, node: Node, config: Mapping[str, str], pod_cidrs: Sequence[str]) -> str | None:
-    """Why it would not run, in the words an operator of the cluster needs; None when it would."""
-    return _forbidden_capability(pod) or _cgroup_mount(pod) or _addresses(node, config, pod_cidrs)
+def refusal(
+    pod: Object, config: Mapping[str, str], *, pod_cidrs: Sequence[str], pod_subnets: Sequence[str]
+) -> str | None:
+    """Why it would not run on a node with these pod ranges; None when it would."""
+    return _forbidden_capability(pod) or _cgroup_mount(pod) or _addresses(config, pod_cidrs, pod_subnets)
 
 
 def agent_container(pod: Object) -> Object | None:
@@ -64,13 +66,13 @@ def _cgroup_mount(pod: Object) -> str | None:
     return None
 
 
-def _addresses(node: Node, config: Mapping[str, str], pod_cidrs: Sequence[str]) -> str | None:
+def _addresses(config: Mapping[str, str], pod_cidrs: Sequence[str], pod_subnets: Sequence[str]) -> str | None:
     mode = config.get("ipam", "cluster-pool")
     pool = config.get("cluster-pool-ipv4-cidr", "10.0.0.0/8").split()
     cidrs = list(pod_cidrs) if mode == "kubernetes" else pool
-    stray = [cidr for cidr in cidrs if not _inside(cidr, node.pod_subnets)]
+    stray = [cidr for cidr in cidrs if not _inside(cidr, pod_subnets)]
     if stray:
-        return f"pod CIDR {stray[0]} (ipam: {mode}) is outside the machine config's podSubnets {node.pod_subnets}"
+        return f"pod CIDR {stray[0]} (ipam: {mode}) is outside the machine config's podSubnets {', '.join(pod_subnets)}"
     return _native_routing(config, cidrs)
 
 

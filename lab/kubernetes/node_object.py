@@ -59,10 +59,6 @@ class Node:
         kubeprism = (self.machine.get("features") or {}).get("kubePrism") or {}
         return int(kubeprism.get("port") or 7445) if kubeprism.get("enabled") else None
 
-    @property
-    def pod_subnets(self) -> list[str]:
-        return list((self.cluster.get("network") or {}).get("podSubnets") or ["10.244.0.0/16"])
-
 
 def registration(node: Node) -> Object:
     """What the kubelet itself creates, with the labels and taints it may set."""

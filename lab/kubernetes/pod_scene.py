@@ -70,9 +70,11 @@ class PodScene:
         address = reach.api_address(self.inputs.environment(container))
         if address is None and not self.pod["spec"].get("hostNetwork"):
             return None
-        if await reach.answers(address, self.machine, self.around.endpoints):
+        settings = self.around.settings
+        proxied = not settings.component("proxy").get("disabled")
+        if await reach.answers(address, self.machine, self.around.endpoints, proxied=proxied):
             return None
-        return reach.refusal(address, self.around.settings.service_address(1))
+        return reach.refusal(address, settings.service_address(1))
 
     def runs(self, *, ready: bool = True, message: str = "", again: float | None = None) -> Decision:
         verdict = running(ready=ready, message=message, restarts=self.crashes.restarts)

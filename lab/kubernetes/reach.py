@@ -18,10 +18,10 @@ def api_address(environment: Mapping[str, str]) -> Address | None:
     return (host, int(environment.get("KUBERNETES_SERVICE_PORT") or 443)) if host else None
 
 
-async def answers(address: Address | None, machine: Machine, endpoints: Endpoints) -> bool:
-    node = machine.node
+async def answers(address: Address | None, machine: Machine, endpoints: Endpoints, *, proxied: bool) -> bool:
+    """`proxied`: kube-proxy routes Service addresses from the first moment on."""
     if address is None:
-        return machine.agent or not (node.cluster.get("proxy") or {}).get("disabled")
+        return machine.agent or proxied
     host, port = address
     if is_loopback(host):
         return _answers_locally(port, machine, endpoints)
