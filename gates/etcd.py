@@ -53,15 +53,18 @@ class EtcdSession(TalosSession):
         ]
 
     def _membership(self, node: NodeRef, members: list[Member]) -> tuple[Finding, ...]:
+        """What is wrong with one machine's list, told of the machine it is about."""
         expected = {machine.node.address: machine.node for machine in self.machines}
         present = {address for member in members for address in _hosts(member)}
-        missing = [each.name for address, each in expected.items() if address not in present]
-        findings = [_leftover(node, member) for member in members if not _hosts(member) & expected.keys()]
-        findings += [_learner(node, member) for member in members if member.is_learner]
-        if missing:
-            findings.append(_incomplete(node, members, missing, len(expected)))
-        elif len(members) > len(expected) and not findings:
-            findings.append(_incomplete(node, members, [], len(expected)))
+        findings = [_absent(each, members, expected) for address, each in expected.items() if address not in present]
+        for member in members:
+            known = [expected[address] for address in _hosts(member) if address in expected]
+            if not known:
+                findings.append(_leftover(self.machines[0].node, member))
+            elif member.is_learner:
+                findings.append(_learner(known[0]))
+        if len(members) > len(expected) and not findings:
+            findings.append(_doubled(node, members, len(expected)))
         return tuple(findings)
 
 
@@ -89,32 +92,39 @@ def _unhealthy(node: NodeRef, service: machine_pb2.ServiceInfo | None) -> Findin
     )
 
 
-def _leftover(node: NodeRef, member: Member) -> Finding:
+def _absent(node: NodeRef, members: list[Member], expected: Mapping[str, NodeRef]) -> Finding:
     return Finding(
         node=node,
+        observed=f"not a member of etcd, which has {len(members)} of {len(expected)}",
+        cause="it has not joined yet, or cannot reach the others on port 2380",
+        look=(f"{talosctl(node)} service etcd", f"{talosctl(node)} logs etcd --tail 50"),
+    )
+
+
+def _leftover(somewhere: NodeRef, member: Member) -> Finding:
+    return Finding(
         observed=f"etcd has a member that is no control plane of this stack: {member.hostname} ({member.id:016x})",
         cause="a control plane left without leaving etcd",
         look=(
-            f"{talosctl(node)} etcd members",
-            f"{talosctl(node)} etcd remove-member {member.id:016x}   (once its machine is gone for good)",
+            f"{talosctl(somewhere)} etcd members",
+            f"{talosctl(somewhere)} etcd remove-member {member.id:016x}   (once its machine is gone for good)",
         ),
     )
 
 
-def _learner(node: NodeRef, member: Member) -> Finding:
+def _learner(node: NodeRef) -> Finding:
     return Finding(
         node=node,
-        observed=f"etcd member {member.hostname} is still a learner",
+        observed="its etcd member is still a learner",
         cause="it catches up with the leader, or cannot",
         look=(f"{talosctl(node)} etcd status", f"{talosctl(node)} etcd members"),
     )
 
 
-def _incomplete(node: NodeRef, members: list[Member], missing: list[str], total: int) -> Finding:
-    without = f", without {', '.join(missing)}" if missing else ""
+def _doubled(node: NodeRef, members: list[Member], total: int) -> Finding:
     return Finding(
         node=node,
-        observed=f"etcd has {len(members)} members instead of {total}{without}",
-        cause="a control plane has not joined yet" if missing else "a control plane is a member twice",
-        look=(f"{talosctl(node)} etcd members", f"{talosctl(node)} logs etcd --tail 50"),
+        observed=f"etcd has {len(members)} members instead of {total}",
+        cause="a control plane is a member twice",
+        look=(f"{talosctl(node)} etcd members",),
     )

@@ -14,7 +14,7 @@ from gates.proxmox import DeniedError, Proxmox
 from gates.session import Session
 from gates.target import STRICT, parse
 from gates.trouble import TroubleError
-from gates.verdict import Finding, Verdict, conclude
+from gates.verdict import Finding, Verdict, conclude, unique
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -75,7 +75,7 @@ class PreflightSession(Session):
         answers = [hosts, *await asyncio.gather(*(self._settle(check) for check in checks))]
         fatal = say.too_old(version, self._target.minimum_version) + [each for _, hard in answers for each in hard]
         soft = [each for some, _ in answers for each in some]
-        return conclude(_unique(soft), self._evidence(version), fatal=_unique(fatal))
+        return conclude(unique(soft), self._evidence(version), fatal=unique(fatal))
 
     async def close(self) -> None:
         await self._api.close()
@@ -147,7 +147,3 @@ class PreflightSession(Session):
             f"storages: {', '.join(f'{each.name} ({each.content})' for each in target.storages)}",
             f"bridges: {', '.join(target.bridges)}; {len(target.vms)} VM ids free or ours",
         ]
-
-
-def _unique(findings: list[Finding]) -> list[Finding]:
-    return list(dict.fromkeys(findings))

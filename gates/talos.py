@@ -14,7 +14,7 @@ from typing import Any
 from gates.session import ATTEMPT, Session, pause_for, within
 from gates.talos_findings import foreign, silent, unconfigured
 from gates.target import NodeRef, TalosCredentials
-from gates.verdict import Finding, Verdict, conclude
+from gates.verdict import Finding, Verdict, conclude, unique
 from talos_api import connection
 from talos_api.client import TalosClient
 from talos_api.credentials import Credentials
@@ -156,7 +156,9 @@ class TalosSession(Session):
         if not findings and not fatal:
             findings = self.together(seen)
         done = sum(not each.findings for each in seen)
-        return conclude(findings, [each.evidence for each in seen], done=done, total=len(seen), fatal=fatal)
+        told = [each.evidence for each in seen]
+        # Several machines may tell the same about one of them.
+        return conclude(unique(findings), told, done=done, total=len(seen), fatal=unique(fatal))
 
 
 async def tail(client: TalosClient) -> dict[str, Any]:

@@ -54,6 +54,10 @@ class Failed:
 Verdict = Healthy | Waiting | Failed
 
 
+def unique(findings: list[Finding]) -> list[Finding]:
+    return list(dict.fromkeys(findings))
+
+
 def conclude(
     findings: list[Finding], evidence: list[str], *, done: int = 0, total: int = 0, fatal: list[Finding] | None = None
 ) -> Verdict:

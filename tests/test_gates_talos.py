@@ -133,18 +133,19 @@ async def test_etcd_that_runs_but_is_not_healthy(fleet: list[FakeTalos]) -> None
 async def test_an_etcd_member_that_never_joined(fleet: list[FakeTalos]) -> None:
     for each in fleet:
         each.members = [member(1, "cp-1", "127.0.0.1")]
-    found = await findings("etcd", target(fleet))
-    assert "etcd has 1 members instead of 2, without w-1" in observed(found)
+    (found,) = await findings("etcd", target(fleet))
+    assert (found.subject, found.observed) == ("w-1", "not a member of etcd, which has 1 of 2")
 
 
 async def test_a_learner_is_not_a_member_yet(fleet: list[FakeTalos]) -> None:
     fleet[0].members = [member(1, "cp-1", "127.0.0.1"), member(2, "w-1", "127.0.0.2", learner=True)]
     (found,) = await findings("etcd", target(fleet))
-    assert found.observed == "etcd member w-1 is still a learner"
+    assert (found.subject, found.observed) == ("w-1", "its etcd member is still a learner")
 
 
 async def test_a_leftover_member_is_named_with_its_id(fleet: list[FakeTalos]) -> None:
-    fleet[0].members = [*fleet[0].members, member(0xABC, "cp-9", "127.0.0.9")]
+    for each in fleet:
+        each.members = [*each.members, member(0xABC, "cp-9", "127.0.0.9")]
     (found,) = await findings("etcd", target(fleet))
     assert "cp-9 (0000000000000abc)" in found.observed
     assert any("etcd remove-member 0000000000000abc" in command for command in found.look)
