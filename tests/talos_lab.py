@@ -138,8 +138,8 @@ class TalosLab:
 
 
 @asynccontextmanager
-async def talos_lab(directory: Path) -> AsyncIterator[TalosLab]:
-    lab = TalosLab(directory)
+async def talos_lab(directory: Path, kind: type[TalosLab] = TalosLab) -> AsyncIterator[TalosLab]:
+    lab = kind(directory)
     try:
         yield lab
     finally:

@@ -46,7 +46,7 @@ async def _apply_first(
     if request.dry_run:
         return _dry_run(Mode.NO_REBOOT, WITHOUT_REBOOT)
     await machine.around.faults.cleared("apply-hangs", machine.name_with(config))
-    machine.accept(config)
+    machine.life.accept(config)
     return pb.ApplyConfiguration(mode=Mode.NO_REBOOT, mode_details=WITHOUT_REBOOT)
 
 
@@ -61,7 +61,7 @@ def _apply_again(
         machine.around.spawn(_try(machine, config, request))
     elif mode == Mode.NO_REBOOT:
         machine.disk.config = config
-        machine.around.spawn(machine.reconfigure(config))
+        machine.around.spawn(machine.life.reconfigure(config))
     else:
         machine.disk.staged = config
     if mode == Mode.REBOOT:
@@ -84,11 +84,11 @@ def _resolved(machine: Machine, config: AppliedConfig, mode: Mode.ValueType) -> 
 
 async def _try(machine: Machine, config: AppliedConfig, request: pb.ApplyConfigurationRequest) -> None:
     before = machine.config
-    await machine.reconfigure(config)
+    await machine.life.reconfigure(config)
     asked = request.try_mode_timeout
     await asyncio.sleep(asked.seconds + asked.nanos / 1e9 if request.HasField("try_mode_timeout") else TRY_SECONDS)
     if machine.config is config and before is not None:
-        await machine.reconfigure(before)
+        await machine.life.reconfigure(before)
 
 
 def _dry_run(mode: Mode.ValueType, details: str) -> pb.ApplyConfiguration:

@@ -17,9 +17,6 @@ class ServiceBoard:
         self._changed = changed
         self._pid = FIRST_PID
 
-    def __iter__(self) -> Iterable[Service]:
-        return iter(self._services.values())
-
     def get(self, id: str) -> Service | None:
         return self._services.get(id)
 
