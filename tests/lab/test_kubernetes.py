@@ -20,7 +20,7 @@ from lab.kubernetes.workloads import within_pod
 from lab.pace import Pace
 from lab.request_log import RequestLog
 from lab.toolchain.programs import Programs
-from tests.lab.kubernetes_world import World, condition, named, until, waiting
+from tests.lab.kubernetes_world import World, condition, definitions, named, until, waiting
 from tests.lab_kubernetes import CILIUM_CONFIG, agent_pod, machine_config, node
 
 pytestmark = [pytest.mark.lab, pytest.mark.asyncio(loop_scope="module")]
@@ -218,7 +218,7 @@ async def test_nodes_become_ready_once_agents_run_and_their_resources_are_regist
     await world.api.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
     pods = await until(lambda: _running(world), what="running agents")
     assert all(condition(pod, "Ready") == "False" for pod in pods)
-    for definition in _definitions():
+    for definition in definitions():
         await world.api.create(DEFINITIONS, definition)
     for name in ("cp-1", "w-1"):
         await until(partial(_ready, world, name), what=f"node {name}")
@@ -232,28 +232,6 @@ async def _running(world: World) -> list[dict[str, Any]]:
 
 async def _ready(world: World, name: str) -> bool:
     return condition(await world.node(name), "Ready") == "True"
-
-
-def _definitions() -> list[dict[str, Any]]:
-    """Bare stand-ins for what the real operator registers; the agent only asks whether they are served."""
-    from lab.kubernetes.cilium_agent import REQUIRED
-
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    definitions = []
-    for version, plurals in REQUIRED.items():
-        for plural in plurals:
-            kind = "CiliumNode" if plural == "ciliumnodes" else plural.capitalize()
-            names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
-            served = [{"name": version, "served": True, "storage": True, "schema": schema}]
-            definitions.append(
-                {
-                    "apiVersion": "apiextensions.k8s.io/v1",
-                    "kind": "CustomResourceDefinition",
-                    "metadata": {"name": f"{plural}.cilium.io"},
-                    "spec": {"group": "cilium.io", "names": names, "scope": "Cluster", "versions": served},
-                }
-            )
-    return definitions
 
 
 async def test_dns_pods_get_addresses_from_their_nodes_ranges(world: World) -> None:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import pytest_asyncio
 
-from lab.faults import Fault, Faults
-from lab.kubernetes import Cluster, EndpointPorts
-from lab.kubernetes.api import MERGE, Api
-from lab.kubernetes.process import free_port
-from lab.pace import Pace
-from lab.request_log import RequestLog
+from lab.faults import Fault
+from lab.kubernetes.api import MERGE
 from lab.toolchain.programs import Programs
-from tests.lab.kubernetes_world import DEADLINE, World, condition, named, until
-from tests.lab_kubernetes import CILIUM_CONFIG, agent_pod, machine_config, node
+from tests.lab.kubernetes_world import World, admin, condition, named, single_node, until, workload
+from tests.lab_kubernetes import CILIUM_CONFIG, agent_pod
 
 pytestmark = [pytest.mark.lab, pytest.mark.asyncio(loop_scope="module")]
 
@@ -34,34 +27,11 @@ POOLS = "/apis/cilium.io/v2/ciliumloadbalancerippools"
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     """One node with agent and operator, as the chart would have them."""
-    directory = tmp_path_factory.mktemp("cluster")
     programs = Programs()
     await programs.resolve("cilium-operator")
-    faults, ports = Faults(), EndpointPorts(api=free_port(), kubeprism=free_port())
-    log = RequestLog(directory / "requests.jsonl")
-    cluster = Cluster(directory=directory, programs=programs, faults=faults, pace=Pace(), log=log, ports=ports)
-    try:
-        config = machine_config(allowSchedulingOnControlPlanes=True)
-        await cluster.bootstrap("cp-1", "127.0.0.11", config)
-        await cluster.start_kubelet(node(config=config))
-        await asyncio.wait_for(cluster.ready.wait(), DEADLINE)
-        secrets = directory / "secrets"
-        url = f"https://127.0.0.11:{ports.api}"
-        api = Api(url, ca=secrets / "ca.crt", certificate=secrets / "lab.crt", key=secrets / "lab.key")
-        here = World(cluster, faults, ports, api)
-        await until(partial(_serves, api), what="the API server's address")
-        await install(here)
-        yield here
-        await api.close()
-    finally:
-        await cluster.close()
-
-
-async def _serves(api: Api) -> bool:
-    try:
-        return await api.ready()
-    except httpx.TransportError:
-        return False
+    async with single_node(tmp_path_factory.mktemp("cluster"), programs) as made:
+        await install(made)
+        yield made
 
 
 async def install(world: World) -> None:
@@ -90,22 +60,6 @@ OPERATOR_CONFIG = {
     "cilium-pod-labels": "k8s-app=cilium",
     "cilium-pod-namespace": "kube-system",
 }
-
-
-def admin(account: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": account},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "kube-system"}],
-    }
-
-
-def workload(kind: str, name: str, labels: dict[str, str], pod: dict[str, Any], **more: Any) -> dict[str, Any]:
-    template = {"metadata": {"labels": labels}, "spec": {**pod, "tolerations": [{"operator": "Exists"}]}}
-    spec = {"selector": {"matchLabels": labels}, "template": template, **more}
-    return {**named(kind, name, spec=spec), "apiVersion": "apps/v1"}
 
 
 def agents() -> dict[str, Any]:
