@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Interface
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -19,12 +19,14 @@ from lab.kubernetes import Node
 from lab.pace import Pace
 from lab.request_log import RequestLog
 from lab.talos.machines import Machines
+from talos_api import machine_pb2
 from talos_api.client import TalosClient
 from talos_api.errors import Reason, TalosError
 from tests.talos_pki import TestAuthority
 
 IMAGE = Image(url="https://factory.talos.dev/image/abc/v1.13.9/nocloud-amd64.qcow2", filename="talos.qcow2", size=1)
 PATIENCE = 20.0
+T = TypeVar("T")
 
 
 class FakeCluster:
@@ -207,7 +209,7 @@ def _encode(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-async def eventually(call: Callable[[], Any]) -> Any:
+async def eventually(call: Callable[[], Awaitable[T]]) -> T:
     """Its first answer that is not an error."""
     async with asyncio.timeout(PATIENCE):
         while True:
@@ -217,7 +219,7 @@ async def eventually(call: Callable[[], Any]) -> Any:
                 await asyncio.sleep(0.02)
 
 
-async def refusal(call: Callable[[], Any]) -> TalosError:
+async def refusal(call: Callable[[], Awaitable[object]]) -> TalosError:
     """The error of a call that must fail."""
     try:
         await call()
@@ -242,6 +244,11 @@ async def unreachable(client: TalosClient) -> None:
                 if error.reason is Reason.UNREACHABLE:
                     return
             await asyncio.sleep(0.02)
+
+
+async def boot_id(client: TalosClient) -> bytes:
+    request = machine_pb2.ReadRequest(path="/proc/sys/kernel/random/boot_id")
+    return b"".join(data.bytes for data in await client.collect(client.machine.Read, request))
 
 
 async def state_of(client: TalosClient, service: str) -> str:

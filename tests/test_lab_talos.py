@@ -17,10 +17,22 @@ from grpclib.exceptions import GRPCError
 
 from talos_api import cosi_pb2, machine_pb2
 from talos_api import resources as kinds
-from talos_api.client import ApplyMode
+from talos_api.client import ApplyMode, TalosClient
 from talos_api.errors import Reason
 from talos_api.resources import ChangeType
-from tests.talos_lab import IMAGE, TalosLab, address, eventually, refusal, state_of, talos_lab, unreachable, until, up
+from tests.talos_lab import (
+    IMAGE,
+    TalosLab,
+    address,
+    boot_id,
+    eventually,
+    refusal,
+    state_of,
+    talos_lab,
+    unreachable,
+    until,
+    up,
+)
 from tests.talos_pki import TestAuthority
 
 
@@ -142,6 +154,21 @@ async def test_control_planes_join_one_after_the_other(lab: TalosLab) -> None:
     leaders = {(await client.etcd_status()).leader for client in clients[:3]}
     assert leaders == {lists[0][0].id}
     assert ("vip", "10.0.0.10") in lab.cluster.calls
+
+
+async def test_shared_address_is_on_one_control_plane_and_moves(lab: TalosLab) -> None:
+    first, second, _ = await lab.cluster_of(3)
+
+    async def holds(client: TalosClient) -> bool:
+        return "10.0.0.10/32" in [each.spec["address"] for each in await client.list(kinds.ADDRESS_STATUS)]
+
+    await up(second, "etcd")
+    assert (await holds(first), await holds(second)) == (True, False)
+    await lab.machines.power_off(1001, graceful=True)
+    heirs = [second, lab.client(3)]
+    async with asyncio.timeout(20):
+        while not any([await holds(heir) for heir in heirs]):  # noqa: ASYNC110 - asking again is what a client does
+            await asyncio.sleep(0.05)
 
 
 async def test_kubelet_registers_what_the_config_says(lab: TalosLab) -> None:
@@ -268,21 +295,16 @@ async def test_roles_of_the_certificate_count(lab: TalosLab) -> None:
 
 async def test_reboot_goes_down_and_comes_back(lab: TalosLab) -> None:
     first, second, third = await lab.cluster_of(3)
-    before = b"".join([data.bytes for data in await second.machine.Read(_boot_id())])
+    before = await boot_id(second)
     lab.cluster.calls.clear()
     await second.reboot()
     await until(lambda: ("start_kubelet", "cp-2") in lab.cluster.calls and ("join", "cp-2") in lab.cluster.calls)
     assert lab.cluster.calls.index(("leave", "cp-2")) < lab.cluster.calls.index(("join", "cp-2"))
     assert lab.cluster.calls.index(("stop_kubelet", "cp-2")) < lab.cluster.calls.index(("start_kubelet", "cp-2"))
     await eventually(second.version)
-    after = b"".join([data.bytes for data in await second.machine.Read(_boot_id())])
-    assert before != after
+    assert await boot_id(second) != before
     assert len(await first.etcd_members()) == 3
     assert len(await third.etcd_members()) == 3
-
-
-def _boot_id() -> machine_pb2.ReadRequest:
-    return machine_pb2.ReadRequest(path="/proc/sys/kernel/random/boot_id")
 
 
 async def test_reset_forgets_everything(lab: TalosLab) -> None:

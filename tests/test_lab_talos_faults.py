@@ -11,7 +11,7 @@ import pytest
 from talos_api import resources as kinds
 from talos_api.client import RebootMode, TalosClient
 from talos_api.errors import Reason, TalosError
-from tests.talos_lab import TalosLab, address, eventually, refusal, state_of, talos_lab, unreachable, until, up
+from tests.talos_lab import TalosLab, address, boot_id, eventually, refusal, state_of, talos_lab, unreachable, until, up
 
 
 @pytest.fixture
@@ -180,9 +180,13 @@ async def test_kubelet_fault_can_be_one_that_a_remedy_ends(lab: TalosLab) -> Non
     await reaches(worker, "kubelet", "Failed")
     await worker.restart_service("kubelet")
     await reaches(worker, "kubelet", "Failed")
+    before = await boot_id(worker)
     await worker.reboot(RebootMode.FORCE)
-    await unreachable(worker)
-    await eventually(worker.version)
+
+    async def rebooted() -> bool:
+        return await eventually(lambda: boot_id(worker)) != before
+
+    await holds(rebooted)
     await up(worker, "kubelet")
     assert "doesn't support restart" in (await refusal(lambda: worker.restart_service("apid"))).message
 

@@ -42,6 +42,15 @@ class Etcd:
             return False
         return self._machine.membership.leader is not None
 
+    @property
+    def held_vip(self) -> str | None:
+        """The shared address, while this control plane is the one that has it: the leader, as it happens."""
+        machine = self._machine
+        if machine.config is None or not machine.config.is_control_plane or not self.running:
+            return None
+        leader = machine.membership.leader
+        return machine.config.vip(machine.boot.mac) if leader and leader.name == machine.name else None
+
     async def run(self) -> None:
         machine = self._machine
         service = machine.services.add("etcd")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Interface
 from typing import TYPE_CHECKING
 
 from lab.talos import specs
@@ -55,6 +56,7 @@ def publish_status(machine: Machine) -> None:
     synced = specs.time_status(synced=machine.time_synced, disabled=False)
     machine.store.put(kinds.TIME_STATUS, kinds.TIME_STATUS_ID, synced, "time.SyncController")
     _publish_static_pods(machine)
+    _publish_addresses(machine)
 
 
 def _unmet(machine: Machine) -> list[tuple[str, str]]:
@@ -111,8 +113,7 @@ def _publish_disks(machine: Machine) -> None:
 
 
 def _publish_network(machine: Machine) -> None:
-    addresses = {f"{LINK_NAME}/{address}": specs.address_status(address, LINK_NAME) for address in machine.addresses}
-    machine.store.replace(kinds.ADDRESS_STATUS, addresses, "network.AddressStatusController")
+    _publish_addresses(machine)
     alias = machine.config.alias(machine.boot.mac) if machine.config else None
     machine.store.put(
         kinds.LINK_STATUS, LINK_NAME, specs.link_status(machine.boot.mac, alias), "network.LinkStatusController"
@@ -127,6 +128,16 @@ def _publish_network(machine: Machine) -> None:
     machine.store.put(
         kinds.HOSTNAME_STATUS, "hostname", specs.hostname_status(machine.name), "network.HostnameSpecController"
     )
+
+
+def _publish_addresses(machine: Machine) -> None:
+    """The shared address is on one control plane, beside its own."""
+    vip = machine.etcd.held_vip
+    held = [IPv4Interface(vip)] if vip else []
+    addresses = {
+        f"{LINK_NAME}/{address}": specs.address_status(address, LINK_NAME) for address in [*machine.addresses, *held]
+    }
+    machine.store.replace(kinds.ADDRESS_STATUS, addresses, "network.AddressStatusController")
 
 
 def _publish_diagnostics(machine: Machine) -> None:
