@@ -216,18 +216,17 @@ def test_images_are_known_by_their_last_name() -> None:
 def test_our_arguments_come_last_and_name_free_ports(tmp_path: Path) -> None:
     workload = WORKLOADS["source-controller"]
     given = ["--events-addr=http://notification-controller.flux-system.svc.cluster.local./", "--log-level=info"]
-    line = command_line(workload, given, ports=ports, directory=tmp_path, kubeconfig=tmp_path / "k")
+    line = command_line(workload, given, ports=ports, directory=tmp_path)
     assert line[:2] == given
     assert "--storage-adv-addr=127.0.0.1:19090" in line[2:]
     assert "--storage-addr=127.0.0.1:19090" in line[2:]
     assert "--events-addr=http://127.0.0.1:19190/" in line[2:]
 
 
-def test_an_operator_is_told_where_its_kubeconfig_is(tmp_path: Path) -> None:
-    line = command_line(
-        WORKLOADS["operator-generic"], [], ports=ports, directory=tmp_path, kubeconfig=tmp_path / "kubeconfig"
-    )
-    assert f"--k8s-kubeconfig-path={tmp_path / 'kubeconfig'}" in line
+def test_a_program_finds_what_its_image_holds_in_the_pods_directory(tmp_path: Path) -> None:
+    line = command_line(WORKLOADS["flux-operator"], [], ports=ports, directory=tmp_path)
+    assert f"--storage-path={tmp_path / 'data'}" in line
+    assert "--web-server-port=19080" in line
 
 
 def test_mount_paths_are_replaced_by_the_longest_match() -> None:

@@ -58,20 +58,19 @@ class PodProgram:
         temporary.mkdir(exist_ok=True)
         if self._data and not (self._directory / "data").exists():
             (self._directory / "data").symlink_to(self._data)
-        config = await self._write_credentials(pod)
+        mounted = await self._write_credentials(pod)
         volumes = inputs.write_volumes(self._directory / "volumes")
         environment = inputs.environment(container)
         places = mounts(container, volumes)
         given = [moved(expand(text, environment), places) for text in container.get("args") or []]
         ports = self._ports_for(workload)
-        line = command_line(workload, given, ports=ports, directory=self._directory, kubeconfig=config)
+        line = command_line(workload, given, ports=ports, directory=self._directory)
         self._probe = probe(container, workload, ports)
-        if workload.in_cluster:
-            program, line = within_pod(program, line, self._directory / "serviceaccount")
-        shown = {name: moved(text, places) for name, text in environment.items()}
+        program, line = within_pod(program, line, mounted)
+        shown = {name: moved(text, places) for name, text in environment.items()} | dict(workload.environment)
         log = self._directory.with_name(self._directory.name + ".log")
         self.process = Process(
-            program, line, log=log, environment={**shown, **self._environment(pod)}, directory=self._directory
+            program, line, log=log, environment={**shown, **self._environment(pod, workload)}, directory=self._directory
         )
         await self.process.start()
 
@@ -96,21 +95,21 @@ class PodProgram:
         """Flux's controllers find each other by a port that stays; two replicas of an operator need two."""
         return self._own if workload.program == "cilium-operator" else self._shared
 
-    def _environment(self, pod: Object) -> dict[str, str]:
+    def _environment(self, pod: Object, workload: Workload) -> dict[str, str]:
         """What a container finds without being told: its API server, its namespace, a writable place."""
-        url, temporary = urlsplit(self._url), str(self._directory / "tmp")
+        temporary = str(self._directory / "tmp")
         trust = {"SSL_CERT_FILE": str(self._trust)} if self._trust else {}
-        return {
-            **trust,
-            "KUBECONFIG": str(self._directory / "kubeconfig"),
-            "KUBERNETES_SERVICE_HOST": url.hostname or "",
-            "KUBERNETES_SERVICE_PORT": str(url.port),
-            "POD_NAMESPACE": pod["metadata"]["namespace"],
-            "TMPDIR": temporary,
-            "HOME": temporary,
-        }
+        own = {"POD_NAMESPACE": pod["metadata"]["namespace"], "TMPDIR": temporary, "HOME": temporary}
+        return {**trust, **own, **self._api_server(workload)}
+
+    def _api_server(self, workload: Workload) -> dict[str, str]:
+        if workload.outside:
+            return {"KUBECONFIG": str(self._directory / "kubeconfig")}
+        url = urlsplit(self._url)
+        return {"KUBERNETES_SERVICE_HOST": url.hostname or "", "KUBERNETES_SERVICE_PORT": str(url.port)}
 
     async def _write_credentials(self, pod: Object) -> Path:
+        """What a kubelet mounts into every container: the way to the API server that all these programs know."""
         account = pod["spec"].get("serviceAccountName") or "default"
         token = await self._token(pod, account)
         mounted = self._directory / "serviceaccount"
@@ -118,10 +117,9 @@ class PodProgram:
         namespace = pod["metadata"]["namespace"].encode()
         for name, content in (("token", token.encode()), ("ca.crt", self._ca), ("namespace", namespace)):
             write_private(mounted / name, content)
-        config = self._directory / "kubeconfig"
         text = kubeconfig(cluster="lab", user=account, server=self._url, ca=self._ca, credentials={"token": token})
-        write_private(config, text.encode())
-        return config
+        write_private(self._directory / "kubeconfig", text.encode())
+        return mounted
 
     async def _token(self, pod: Object, account: str) -> str:
         """The token that a kubelet would mount, asked for as the kubelet: RBAC decides what it is worth."""

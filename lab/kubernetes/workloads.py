@@ -24,10 +24,10 @@ class Workload:
     """Flags that name a listener of another workload: whose, which container port, and how it is written."""
     paths: Mapping[str, str] = field(default_factory=dict)
     """Flags for directories that the image brings: the name of the directory in the pod's own."""
-    kubeconfig_flag: str | None = None
-    """For programs that do not look at KUBECONFIG."""
-    in_cluster: bool = False
-    """For programs that know nothing but the files a kubelet mounts."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What the vendor's build has switched on and ours has not."""
+    outside: bool = False
+    """Run as its developers run it on a host, with a kubeconfig: inside a cluster it insists on its vendor's image."""
 
 
 MANAGER = {"--metrics-addr": 8080, "--health-addr": 9440}
@@ -38,18 +38,18 @@ WORKLOADS = {
         program="cilium-operator",
         listeners={"--operator-api-serve-addr": 9234, "--operator-prometheus-serve-addr": 9963},
         port_flags={"--gops-port": 9891},
-        kubeconfig_flag="--k8s-kubeconfig-path",
     ),
     "sealed-secrets-controller": Workload(
         program="sealed-secrets-controller",
         listeners={"--listen-addr": 8080, "--listen-metrics-addr": 8081},
-        in_cluster=True,
     ),
     "flux-operator": Workload(
         program="flux-operator",
         listeners={"--metrics-addr": 8080, "--health-addr": 8081},
         port_flags={"--web-server-port": 9080},
         paths={"--storage-path": "data"},
+        environment={"GODEBUG": "fips140=on"},
+        outside=True,
     ),
     "source-controller": Workload(
         program="source-controller",
@@ -81,17 +81,13 @@ def image_name(image: str) -> str:
     return image.split("@", maxsplit=1)[0].rpartition("/")[2].partition(":")[0]
 
 
-def command_line(
-    workload: Workload, arguments: Sequence[str], *, ports: PortOf, directory: Path, kubeconfig: Path
-) -> list[str]:
+def command_line(workload: Workload, arguments: Sequence[str], *, ports: PortOf, directory: Path) -> list[str]:
     """The container's own arguments, followed by ours: the last one given counts."""
     own = [f"{flag}=127.0.0.1:{ports(workload.program, port)}" for flag, port in workload.listeners.items()]
     own += [f"{flag}={ports(workload.program, port)}" for flag, port in workload.port_flags.items()]
     for flag, (other, port, form) in workload.addresses.items():
         own.append(f"{flag}={form.format(port=ports(other, port))}")
     own += [f"{flag}={directory / name}" for flag, name in workload.paths.items()]
-    if workload.kubeconfig_flag:
-        own.append(f"{workload.kubeconfig_flag}={kubeconfig}")
     return [*arguments, *own]
 
 
