@@ -32,6 +32,7 @@ class Kubelet:
         self._applied = False
         self._drivers: dict[str, list[str]] | None = None
         self._stray = False
+        self._complaint = ""
 
     @property
     def name(self) -> str:
@@ -52,10 +53,15 @@ class Kubelet:
                 await self._step()
                 wait = None if self._applied else RETRY_SECONDS
             except (ApiError, httpx.TransportError) as error:
-                self._around.log.record("kubelet", "NODE", self.name, "error", why=str(error)[:300])
+                self._complain(str(error)[:300])
                 wait = RETRY_SECONDS
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._poked.wait(), wait)
+
+    def _complain(self, why: str) -> None:
+        if why != self._complaint:
+            self._complaint = why
+            self._around.log.record("kubelet", "NODE", self.name, "error", why=why)
 
     async def _step(self) -> None:
         await self._register()

@@ -39,12 +39,8 @@ class Kubelets:
 
     async def add(self, node: Node) -> None:
         await self.remove(node.name)
-        before = self._kubelets.get(node.name)
-        machine = Machine(node)
-        if before:
-            # The CNI's configuration lies on the disk and outlives a restart.
-            machine.network = before.machine.network
-        kubelet = Kubelet(machine, self._around)
+        # Nobody can tell here whether the disk with the CNI's configuration is still the same: not ready until proven.
+        kubelet = Kubelet(Machine(node), self._around)
         self._kubelets[node.name] = kubelet
         self._running[node.name] = self._tasks.start(kubelet.run())
         for pod in list(self._pods.objects.values()):

@@ -36,6 +36,8 @@ class Surroundings:
     ports: SharedPorts = field(default_factory=SharedPorts)
     not_shown: set[str] = field(default_factory=set)
     """What the lab could only assume; for the report."""
+    _events: set[tuple[str, str, str]] = field(default_factory=set)
+    """Each is written once; a kubelet would count up the one it has."""
     _cilium: bool = False
     _asked: float = 0.0
 
@@ -53,8 +55,10 @@ class Surroundings:
 
     async def event(self, pod: Object, reason: str, message: str, *, about: Object | None = None) -> None:
         """As the kubelet writes one, or the pod about something else; losing one is no harm."""
-        subject, moment = about or pod, now()
-        metadata = subject["metadata"]
+        metadata, moment = (about or pod)["metadata"], now()
+        if (metadata["uid"], reason, message) in self._events:
+            return
+        self._events.add((metadata["uid"], reason, message))
         body: Object = {
             "apiVersion": "v1",
             "kind": "Event",
