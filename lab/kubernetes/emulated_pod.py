@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lab.kubernetes import machine as machines
-from lab.kubernetes.pod_scene import Decision, PodScene, workload_name
+from lab.kubernetes.pod_scene import LATER, Decision, PodScene, workload_name
 
 
 class EmulatedPod:
@@ -16,7 +16,8 @@ class EmulatedPod:
         if machines.is_mirror(scene.pod):
             return scene.runs()
         if machines.is_resolver(scene.pod) and scene.struck_by("dns-broken"):
-            return scene.runs(ready=False, message="Readiness probe failed: HTTP probe failed with statuscode: 503")
+            failed = "Readiness probe failed: HTTP probe failed with statuscode: 503"
+            return scene.runs(ready=False, message=failed, again=LATER)
         if self._driver:
             return self._register(self._driver)
         if scene.labels.get("k8s-app") == "flannel":

@@ -51,7 +51,7 @@ class Kubelet:
             self._poked.clear()
             try:
                 await self._step()
-                wait = None if self._applied else RETRY_SECONDS
+                wait = RETRY_SECONDS if self._struck() or not self._applied else None
             except (ApiError, httpx.TransportError) as error:
                 self._complain(str(error)[:300])
                 wait = RETRY_SECONDS
@@ -96,6 +96,10 @@ class Kubelet:
             if error.status != 409:
                 raise
             return await self._api.get(self.path, actor=self._actor)
+
+    def _struck(self) -> bool:
+        """Whether there is something to take back as soon as its fault is gone."""
+        return self._stray or self.machine.cordoned or self.machine.unlabelled
 
     def _mismatch(self) -> bool:
         return self._around.faults.active("pod-cidr-mismatch", self.name) is not None
