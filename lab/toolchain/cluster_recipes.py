@@ -1,6 +1,7 @@
 """Kubernetes itself and what runs in or speaks to the cluster, all built from one Go module to share its packages."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lab.toolchain.recipe import Build, Copy, Program, Recipe
 
@@ -53,6 +54,25 @@ CONTROL_PLANE = Recipe(
 _CILIUM = "github.com/cilium/cilium"
 _SEALED_SECRETS = "github.com/bitnami-labs/sealed-secrets/cmd"
 
+_RUNTIME = "github.com/fluxcd/pkg/runtime"
+
+_HELM_CONTROLLER = Program(
+    name="helm-controller",
+    version="1.6.4",
+    ask=(),
+    origin="built; Flux 2.9.4 pins 1.6.3, whose fork of Helm module mirrors lack",
+)
+
+# It uses a function that the runtime package got after the release from which the others' newer one branched off.
+_HELM_CONTROLLER_BUILD = replace(
+    _build("github.com/fluxcd/helm-controller", _HELM_CONTROLLER.name, {}),
+    generate=("mod", "edit", f"-replace={_RUNTIME}={_RUNTIME}@v0.110.3"),
+    sums=(
+        f"{_RUNTIME} v0.110.3 h1:HbuLRPOVwacKCMx8wDnhTQEHC+R7aE7BGWwu+56alss=\n"
+        f"{_RUNTIME} v0.110.3/go.mod h1:7RJnMhrKj8x/Um+VCln4D7bZbTFAWWgcoIXEDyI1vm4=\n"
+    ),
+)
+
 OPERATORS: tuple[Recipe, ...] = (
     _single(
         Program(name="cilium-operator", version="1.20.1"),
@@ -72,15 +92,7 @@ OPERATORS: tuple[Recipe, ...] = (
         Program(name="kustomize-controller", version="1.9.4", ask=()),
         "github.com/fluxcd/kustomize-controller",
     ),
-    _single(
-        Program(
-            name="helm-controller",
-            version="1.6.4",
-            ask=(),
-            origin="built; Flux 2.9.4 pins 1.6.3, whose fork of Helm module mirrors lack",
-        ),
-        "github.com/fluxcd/helm-controller",
-    ),
+    Recipe(name="helm-controller", version="1.6.4", programs=(_HELM_CONTROLLER,), builds=(_HELM_CONTROLLER_BUILD,)),
     _single(
         Program(name="notification-controller", version="1.9.3", ask=()),
         "github.com/fluxcd/notification-controller",
