@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.kubernetes.cilium_agent import cilium_node, is_agent, refusal, waits_for_pod_cidr
+from lab.kubernetes.cilium_agent import cilium_endpoint, cilium_node, is_agent, refusal, waits_for_pod_cidr
 from tests.lab_kubernetes import CILIUM_CONFIG, POD_SUBNET, agent_pod, node
 
 CIDRS = ["10.244.3.0/24"]
@@ -83,3 +83,9 @@ def test_the_agent_says_which_addresses_its_node_has() -> None:
     made = cilium_node(node(), owner, CIDRS)
     assert made["spec"]["ipam"]["podCIDRs"] == CIDRS
     assert made["metadata"]["ownerReferences"][0]["uid"] == "1234"
+
+
+def test_the_agent_says_which_pods_are_on_its_network() -> None:
+    made = cilium_endpoint(agent_pod(), "10.244.3.7", "10.0.0.1")
+    assert made["status"]["networking"] == {"addressing": [{"ipv4": "10.244.3.7"}], "node": "10.0.0.1"}
+    assert made["metadata"]["ownerReferences"][0]["kind"] == "Pod"

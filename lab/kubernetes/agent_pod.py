@@ -53,9 +53,9 @@ class AgentPod:
         scene = self._scene
         account = scene.pod["spec"].get("serviceAccountName") or "default"
         body = cilium_agent.cilium_node(scene.machine.node, scene.node, scene.pod_cidrs)
-        actor = account_actor(scene.namespace, account)
+        scene.machine.agent_identity = account_actor(scene.namespace, account)
         try:
-            await scene.around.api.create("/apis/cilium.io/v2/ciliumnodes", body, actor=actor)
+            await scene.around.api.create("/apis/cilium.io/v2/ciliumnodes", body, actor=scene.machine.agent_identity)
         except ApiError as error:
             return None if error.status == 409 else f"unable to create CiliumNode: {error}"
         return None

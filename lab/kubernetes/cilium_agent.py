@@ -108,3 +108,20 @@ def cilium_node(node: Node, owner: Object, pod_cidrs: Sequence[str]) -> Object:
             "ipam": {"podCIDRs": list(pod_cidrs)},
         },
     }
+
+
+def cilium_endpoint(pod: Object, address: str, host: str) -> Object:
+    """What the agent says about a pod on its network; the operator restarts DNS pods that lack one."""
+    metadata = pod["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
+    return {
+        "apiVersion": "cilium.io/v2",
+        "kind": "CiliumEndpoint",
+        "metadata": {
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "labels": metadata.get("labels") or {},
+            "ownerReferences": [owner],
+        },
+        "status": {"state": "ready", "networking": {"addressing": [{"ipv4": address}], "node": host}},
+    }

@@ -24,6 +24,8 @@ class Machine:
         """A CNI has written its configuration: the node is Ready, and stays so when the agent goes."""
         self.agent = False
         """An agent is up right now: new pods get their network."""
+        self.agent_identity: dict[str, str] = {}
+        """Whose rights the agent's requests have; empty without an agent."""
         self.images: set[str] = set()
         self.drivers: dict[str, list[str]] = {}
         """Topology keys of the CSI drivers registered here."""

@@ -6,8 +6,8 @@ import time
 
 from lab.kubernetes import machine as machines
 from lab.kubernetes.agent_pod import AgentPod
-from lab.kubernetes.api import Object
-from lab.kubernetes.cilium_agent import is_agent
+from lab.kubernetes.api import ApiError, Object
+from lab.kubernetes.cilium_agent import cilium_endpoint, is_agent
 from lab.kubernetes.csi_controller import CsiControllerPod
 from lab.kubernetes.emulated_pod import EmulatedPod
 from lab.kubernetes.machine import Machine
@@ -23,6 +23,7 @@ class PodRuntime:
         self.scene = PodScene(pod, machine, around)
         self._behaviour = behaviour(self.scene)
         self._mounted = False
+        self._announced = False
         self._pulled_at: float | None = None
 
     async def decide(self) -> Decision:
@@ -48,6 +49,7 @@ class PodRuntime:
             return Decision(verdict=creating(), again=LATER)
         if not self._has_network():
             return Decision(verdict=creating())
+        await self._announce()
         if (remaining := self._pulling()) > 0:
             return Decision(verdict=creating(), again=remaining)
         if missing := await scene.inputs.missing(mounted=False):
@@ -63,6 +65,20 @@ class PodRuntime:
             before = (scene.pod.get("status") or {}).get("podIP")
             scene.address = machine.address_for(scene.pod["metadata"]["uid"], scene.pod_cidrs, before)
         return scene.address is not None
+
+    async def _announce(self) -> None:
+        """The agent's CiliumEndpoint for a pod on its network."""
+        scene, identity = self.scene, self.scene.machine.agent_identity
+        if self._announced or not identity or scene.address is None or scene.pod["spec"].get("hostNetwork"):
+            return
+        body = cilium_endpoint(scene.pod, scene.address, scene.machine.node.address)
+        path = f"/apis/cilium.io/v2/namespaces/{scene.namespace}/ciliumendpoints"
+        try:
+            await scene.around.api.create(path, body, actor=identity)
+        except ApiError as error:
+            if error.status not in {404, 409}:
+                raise
+        self._announced = True
 
     def _pulling(self) -> float:
         """Seconds that the images of this pod still take; they stay on the node for the next one."""

@@ -123,6 +123,18 @@ async def test_the_operator_says_that_cilium_is_up(world: World) -> None:
     await until(up, what="NetworkUnavailable=False")
 
 
+async def test_pods_on_the_network_have_an_endpoint(world: World) -> None:
+    """The operator restarts DNS pods without one."""
+
+    async def known() -> bool:
+        pods = await world.pods("kube-system", "k8s-app=kube-dns")
+        path = "/apis/cilium.io/v2/namespaces/kube-system/ciliumendpoints"
+        endpoints = {item["metadata"]["name"] for item in (await world.api.get(path))["items"]}
+        return bool(pods) and {pod["metadata"]["name"] for pod in pods} <= endpoints
+
+    await until(known, what="endpoints of the DNS pods")
+
+
 async def test_the_second_replica_stays_pending_on_one_node(world: World) -> None:
     await until(lambda: ready_operators(world), what="one operator")
     pods = await operator_pods(world)
