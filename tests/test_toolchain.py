@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import importlib.metadata
+import io
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from lab.toolchain import go, official
 from lab.toolchain.builder import HERE, place
@@ -24,6 +26,7 @@ from lab.toolchain.catalogue import RECIPES
 from lab.toolchain.errors import ToolchainError
 from lab.toolchain.programs import Programs
 from lab.toolchain.recipe import Build, Copy, Patch, Program, Recipe
+from lab.toolchain.reporter import Bars
 
 TOOL = Recipe(
     name="tool",
@@ -232,6 +235,12 @@ async def test_plugins_lie_where_the_engine_looks(tmp_path: Path, calls: Path) -
     await found.resolve("alias")
     home = found.plugin_home(tmp_path / "home")
     assert (home / "plugins" / "resource-alias-v1.2.3" / "alias").resolve() == found.path("tool")
+
+
+async def test_the_bar_ends_when_every_program_is_there(tmp_path: Path, calls: Path) -> None:
+    bars = Bars(Console(file=io.StringIO()), 2)
+    await Programs(root=tmp_path / "cache", recipes=(TOOL,), reporter=bars).resolve_all(["tool", "alias"])
+    assert [(task.completed, task.total) for task in bars.progress.tasks] == [(2, 2)]
 
 
 def test_an_unknown_name_and_one_not_made_yet_are_told_apart(tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ class Programs:
         table: Path = official.TABLE,
     ) -> None:
         self._root = root or default_root()
-        self._resolver = resolver.Resolver(Cache(self._root), reporter or Quiet(), official.downloads(table))
+        self._reporter = reporter or Quiet()
+        self._resolver = resolver.Resolver(Cache(self._root), self._reporter, official.downloads(table))
         self._recipes = recipes
         self._programs = {program.name: (program, recipe) for recipe in recipes for program in recipe.programs}
         self._found: dict[str, _Found] = {}
@@ -60,6 +61,7 @@ class Programs:
         """Find, download or build a program."""
         if name not in self._found:
             self._found[name] = await self._search(name, left)
+            self._reporter.finish()
         return self._found[name].path
 
     async def resolve_all(self, names: Iterable[str]) -> None:

@@ -18,8 +18,11 @@ class Reporter(Protocol):
     def step(self, doing: str) -> None:
         """One package more."""
 
-    def finish(self, program: str, origin: str) -> None:
-        """The program is there."""
+    def made(self, what: str, how: str) -> None:
+        """A directory of the cache was made."""
+
+    def finish(self) -> None:
+        """One program more is there."""
 
 
 class Quiet:
@@ -34,7 +37,10 @@ class Quiet:
     def step(self, doing: str) -> None:
         """Say nothing."""
 
-    def finish(self, program: str, origin: str) -> None:
+    def made(self, what: str, how: str) -> None:
+        """Say nothing."""
+
+    def finish(self) -> None:
         """Say nothing."""
 
 
@@ -63,10 +69,13 @@ class Bars:
         if self._packages is not None:
             self.progress.update(self._packages, advance=1, doing=doing)
 
-    def finish(self, program: str, origin: str) -> None:
-        """Move the outer bar and leave a line."""
+    def made(self, what: str, how: str) -> None:
+        """Leave a line."""
         self._drop()
-        self.progress.console.print(f"{program}: {origin}")
+        self.progress.console.print(f"{what}: {how}")
+
+    def finish(self) -> None:
+        """Move the outer bar."""
         self.progress.update(self._programs, advance=1, doing="")
 
     def _drop(self) -> None:

@@ -47,7 +47,7 @@ class Resolver:
                 await self._built(recipe, target, left)
             seconds = round(time.monotonic() - started)
             (target / RECORD).write_text(json.dumps({"origin": origin, "seconds": seconds}))
-        self._reporter.finish(f"{recipe.name} {recipe.version}", f"{origin} in {seconds} s")
+        self._reporter.made(f"{recipe.name} {recipe.version}", f"{origin} in {seconds} s")
         return self._cache.directory(recipe.name, version)
 
     async def _downloaded(self, recipe: Recipe, target: Path, left: int) -> bool:
