@@ -37,6 +37,7 @@ class FakeCluster:
         self.calls: list[tuple[str, str]] = []
         self.nodes: dict[str, Node] = {}
         self.control_planes: dict[str, str] = {}
+        self.ready_nodes: set[str] = set()
         self.closed = False
 
     async def bootstrap(self, name: str, address: str, config: Mapping[str, Any]) -> None:
@@ -62,6 +63,9 @@ class FakeCluster:
     async def stop_kubelet(self, name: str) -> None:
         self.calls.append(("stop_kubelet", name))
         self.nodes.pop(name, None)
+
+    def node_ready(self, name: str) -> bool:
+        return name in self.ready_nodes
 
     async def kubeconfig(self, endpoint: str) -> str:
         return f"server: {endpoint}\n"

@@ -192,6 +192,19 @@ async def test_machine_runs_when_all_its_services_do(lab: TalosLab) -> None:
     assert stages[-1] == "running"
 
 
+async def test_machine_is_ready_only_when_its_node_is(lab: TalosLab) -> None:
+    (plane,) = await lab.cluster_of(1)
+    await up(plane, "etcd")
+    status = await plane.get(kinds.MACHINE_STATUS, "machine")
+    unmet = {each["name"]: each["reason"] for each in status.spec["status"]["unmetConditions"]}
+    assert unmet == {"nodeReady": 'node "cp-1" is not ready'}
+    lab.cluster.ready_nodes.add("cp-1")
+    async with aclosing(plane.watch(kinds.MACHINE_STATUS, "machine")) as changes, asyncio.timeout(20):
+        async for change in changes:
+            if change.resource and change.resource.spec["status"]["ready"]:
+                break
+
+
 async def _until_running(changes):  # type: ignore[no-untyped-def]
     async for change in changes:
         yield change
@@ -247,6 +260,8 @@ async def test_resources_that_health_checks_read(lab: TalosLab) -> None:
     assert [disk.spec["dev_path"] for disk in await plane.list(kinds.DISK)] == ["/dev/sda"]
     assert [member.spec["machineType"] for member in await plane.list(kinds.MEMBER)] == ["controlplane"]
     assert yaml.safe_load((await plane.get(kinds.KUBELET_SPEC, "kubelet")).spec["image"]).endswith(":v1.36.4")
+    config = await plane.get(kinds.MACHINE_CONFIG, "v1alpha1")
+    assert config.spec.encode() == lab.config(1, "cp-1")
     assert (await plane.memory()).memtotal > 3 * 1024**2
     assert len((await plane.system_stat()).cpu) == 2
     definitions = {each.spec["type"]: each for each in await plane.list(kinds.RESOURCE_DEFINITION)}

@@ -81,7 +81,9 @@ class Store:
 
 def encode(spec: Spec) -> cosi_pb2.Spec:
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text = yaml.dump(spec.yaml, Dumper=dumper, sort_keys=False)
+    # A spec that is text itself, such as a machine config, is sent as a block.
+    style = "|" if isinstance(spec.yaml, str) else None
+    text = yaml.dump(spec.yaml, Dumper=dumper, sort_keys=False, default_style=style)
     return cosi_pb2.Spec(yaml_spec=text, proto_spec=spec.proto.SerializeToString(deterministic=True))
 
 
