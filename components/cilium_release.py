@@ -23,12 +23,12 @@ GATEWAY_CRDS = (
     "backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "listenersets", "referencegrants",
     "tcproutes", "tlsroutes", "udproutes",
 )  # fmt: skip
-OPERATOR_CRDS = {
-    "ciliumloadbalancerippools.cilium.io": ["v2"],
-    "ciliuml2announcementpolicies.cilium.io": ["v2alpha1"],
-    "ciliumbgpclusterconfigs.cilium.io": ["v2"],
+POOL_CRD = {"ciliumloadbalancerippools.cilium.io": ["v2"]}
+ANNOUNCEMENT_CRDS: dict[str, dict[str, list[str]]] = {
+    "l2": {"ciliuml2announcementpolicies.cilium.io": ["v2alpha1"]},
+    "bgp": {"ciliumbgpclusterconfigs.cilium.io": ["v2"]},
 }
-"""Registered by the operator itself, some time after it started."""
+"""Registered by the operator itself, some time after it started, and only where the feature is on."""
 
 
 def gateway_crd_urls(version: str) -> list[str]:
@@ -46,6 +46,10 @@ def expected_crds(config: ClusterConfig) -> dict[str, list[str]]:
     gateway = GATEWAY_CRDS if config.cilium.gateway_api else ()
     wanted: dict[str, list[str]] = {f"{name}.gateway.networking.k8s.io": ["v1"] for name in gateway}
     return wanted | {name: [] for crd in config.crds for name in crd.names}
+
+
+def operator_crds(config: ClusterConfig) -> dict[str, list[str]]:
+    return POOL_CRD | ANNOUNCEMENT_CRDS.get(config.cilium.announce, {})
 
 
 def only_definitions(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
@@ -130,7 +134,7 @@ class CiliumRelease(ComponentResource):
     def _gate_network(self, args: CiliumReleaseArgs, release: Resource) -> list[Resource]:
         stage, config = args.stage, args.stage.config
         workloads = stage.gate(questions.cilium_workloads(config, args.access), parent=self, after=[release])
-        own = questions.definitions(args.access, OPERATOR_CRDS)
+        own = questions.definitions(args.access, operator_crds(config))
         return [
             stage.gate(questions.nodes_ready(config, args.access), parent=self, after=[workloads]),
             stage.gate(questions.cilium_agents(config, args.access), parent=self, after=[workloads]),

@@ -66,17 +66,11 @@ class Monitor(mocks.MockMonitor):
     def __init__(self, inner: Mocks) -> None:
         super().__init__(inner)
         self.registrations: dict[str, Registration] = {}
-        self.outputs: dict[str, Any] = {}
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the engine's own name
         response = super().RegisterResource(request)
         self.registrations[response.urn] = _registration(response.urn, request)
         return response
-
-    def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802 - the engine's own name
-        if "pulumi:pulumi:Stack" in request.urn:
-            self.outputs = json_format.MessageToDict(request.outputs)
-        return super().RegisterResourceOutputs(request)
 
 
 def _registration(urn: str, request: Any) -> Registration:
@@ -112,9 +106,10 @@ class Callbacks:
 class Run:
     """One run of the program, and questions about what it registered."""
 
-    def __init__(self, monitor: Monitor, inner: Mocks) -> None:
+    def __init__(self, monitor: Monitor, inner: Mocks, outputs: dict[str, tuple[bool, Any]]) -> None:
         self.all = monitor.registrations
-        self.outputs = monitor.outputs
+        self.outputs = outputs
+        """What the stack exports: whether it is secret, and the value."""
         self.invokes = inner.invokes
 
     def one(self, type_suffix: str, name: str) -> Registration:
@@ -182,11 +177,20 @@ def run(
     mocks.set_mocks(inner, project="groundwork", stack=stack, preview=False, monitor=monitor)
     monkeypatch.setattr(pulumi.runtime.settings.SETTINGS, "callbacks", Callbacks())
 
-    def program() -> None:
+    exported: dict[str, tuple[bool, Any]] = {}
+
+    async def collect() -> None:
+        root = pulumi.runtime.get_root_resource()
+        for name, value in getattr(root, "outputs", {}).items():
+            output = pulumi.Output.from_input(value)
+            exported[name] = (await output.is_secret(), await output.future())
+
+    def program() -> pulumi.Output[None]:
         runpy.run_path(str(ROOT / "__main__.py"))
+        return pulumi.Output.from_input(collect())
 
     try:
         pulumi.runtime.test(program)()
     finally:
         loop.close()
-    return Run(monitor, inner)
+    return Run(monitor, inner, exported)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine import SECRETS, run
+from tests.engine import run
 
 CHARTS = [
     {
@@ -47,8 +47,7 @@ def test_own_storage_credentials_hang_on_nothing_and_are_sealed(monkeypatch: pyt
     def change(cluster: dict[str, Any]) -> None:
         cluster["proxmox"]["create_csi_credentials"] = True
 
-    environment = {key: value for key, value in SECRETS.items()}
-    graph = run("infra", monkeypatch, change, environment, {"proxmoxAdminToken": "root@pam!setup=1-2-3"})
+    graph = run("infra", monkeypatch, change, None, {"proxmoxAdminToken": "root@pam!setup=1-2-3"})
     token = graph.one("user/token:Token", "infra-csi")
     assert token.protect
     assert not [each for each in graph.behind(token.urn) if "vmLegacy" in each]
