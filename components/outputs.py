@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 from cryptography import x509
-from pulumi import Input
+from pulumi import Input, Output
 
 from components.sealed_secrets_key import SealedSecretsKey
 from components.talos_cluster import TalosCluster
@@ -29,7 +29,7 @@ def exports(
         "versions": cluster.versions.model_dump(),
         "endpoints": endpoints(cluster),
         "expiry": {
-            "talos_client": identity.gate_credentials["certificate"].apply(expiry_of_base64),
+            "talos_client": Output.unsecret(identity.gate_credentials["certificate"].apply(expiry_of_base64)),
             "sealing_certificate": sealing.certificate.apply(expiry),
         },
         "machine_config_digests": control.digests,
