@@ -29,11 +29,13 @@ class Proxmox(BaseHTTPRequestHandler):
         body = self.rfile.read(length).decode()
         known = self.headers["Authorization"] == "PVEAPIToken=csi@pve!csi=good"
         self.server.requests.append((self.command, self.path, body))  # type: ignore[attr-defined]
+        content = json.dumps({"data": {"avail": 4096}}).encode()
         self.send_response(200 if known else 401, None if known else "no such token")
-        self.send_header("Content-Length", "0")
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
+        self.wfile.write(content)
 
-    do_POST = do_DELETE = _answer  # noqa: N815
+    do_GET = do_POST = do_DELETE = _answer  # noqa: N815
 
     def log_message(self, *_: Any) -> None:
         """Not on the test's output."""
@@ -58,9 +60,15 @@ class Kubernetes:
         self.created: list[dict[str, Any]] = []
         self.deleted: list[str] = []
         self.actors: set[str] = set()
+        self.classes: list[dict[str, Any]] = []
+        self.zones = ["atlas", "boreas"]
 
     async def get(self, path: str, *, actor: dict[str, str]) -> dict[str, Any]:
         self.actors.add(actor["Impersonate-User"])
+        if path.endswith("/storageclasses"):
+            return {"items": self.classes}
+        if path.endswith("/nodes"):
+            return {"items": [{"metadata": {"labels": {REGION: "home", ZONE: zone}}} for zone in self.zones]}
         if "storageclasses" in path:
             return {"metadata": {"name": "proxmox"}, "parameters": {"storage": "local-lvm"}}
         if "/nodes/" in path:
@@ -129,6 +137,23 @@ async def test_a_claim_gets_a_volume_of_its_nodes_host(proxmox: Any) -> None:
     assert volume["claimRef"]["uid"] == "u7"
     assert kubernetes.actors == {"system:serviceaccount:csi-proxmox:csi"}
     assert around.events == []
+
+
+async def test_the_scheduler_is_told_once_where_there_is_room(proxmox: Any) -> None:
+    kubernetes = Kubernetes([], [])
+    parameters = {"storage": "local-lvm"}
+    kubernetes.classes = [
+        {"metadata": {"name": "proxmox"}, "provisioner": PROXMOX_DRIVER, "parameters": parameters},
+        {"metadata": {"name": "nfs"}, "provisioner": "nfs.csi.k8s.io"},
+    ]
+    made, _ = controller(proxmox, kubernetes)
+    await made.decide()
+    await made.decide()
+    asked = sorted(path for _, path, _ in proxmox.requests)
+    assert asked == [f"/api2/json/nodes/{zone}/storage/local-lvm/status" for zone in ("atlas", "boreas")]
+    zones = sorted(item["nodeTopology"]["matchLabels"][ZONE] for item in kubernetes.created)
+    assert zones == ["atlas", "boreas"]
+    assert {item["capacity"] for item in kubernetes.created} == {"4096"}
 
 
 async def test_a_wrong_token_leaves_the_claim_pending_and_says_why(proxmox: Any) -> None:

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
-import httpx
-import yaml
 
 from lab.kubernetes.api import Api, ApiError, Object, account_actor
 from lab.kubernetes.machine import PROXMOX_DRIVER, REGION, ZONE
 from lab.kubernetes.pod_scene import LATER, Decision, PodScene
+from lab.kubernetes.proxmox_access import ProvisioningError, ProxmoxAccess
 
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 OWNER = 9999
 """The VM id under which the driver keeps volumes that are attached to none."""
 UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-TIMEOUT = 10.0
-
-
-class ProvisioningError(Exception):
-    """What the driver would write into the claim's events."""
 
 
 class CsiControllerPod:
@@ -31,10 +21,14 @@ class CsiControllerPod:
         self._scene = scene
         account = scene.pod["spec"].get("serviceAccountName") or "default"
         self._actor = account_actor(scene.namespace, account)
+        self._proxmox = ProxmoxAccess(scene)
+        self._published: set[tuple[str, str, str]] = set()
+        """Storage class, region and zone of every capacity the scheduler has been told."""
 
     async def decide(self) -> Decision:
         if self._scene.struck_by("csi-controller-crash"):
             return self._scene.crash("fault csi-controller-crash: the controller was stopped")
+        await self._publish()
         for claim in await self._listed("persistentvolumeclaims"):
             if waits_for_us(claim):
                 await self._provision(claim)
@@ -50,13 +44,39 @@ class CsiControllerPod:
     def _api(self) -> Api:
         return self._scene.around.api
 
-    async def _listed(self, plural: str) -> list[Object]:
+    async def _listed(self, plural: str, group: str = "/api/v1") -> list[Object]:
         """What the controller's own rights let it see."""
         try:
-            listed = await self._api.get(f"/api/v1/{plural}", actor=self._actor)
+            listed = await self._api.get(f"{group}/{plural}", actor=self._actor)
         except ApiError:
             return []
         return list(listed["items"])
+
+    async def _publish(self) -> None:
+        """Where there is how much room: without it the scheduler places no pod that waits for a volume."""
+        storage = await self._listed("storageclasses", "/apis/storage.k8s.io/v1")
+        places = {place for node in await self._listed("nodes") if (place := place_of(node))}
+        ours = [item for item in storage if item.get("provisioner") == PROXMOX_DRIVER]
+        for item in ours:
+            for region, zone in places:
+                key = (item["metadata"]["name"], region, zone)
+                if key not in self._published and await self._publish_one(item, region, zone):
+                    self._published.add(key)
+
+    async def _publish_one(self, storage_class: Object, region: str, zone: str) -> bool:
+        path = f"nodes/{zone}/storage/{storage_class['parameters']['storage']}/status"
+        namespace = self._scene.namespace
+        try:
+            status = await self._proxmox.request(region, "GET", path)
+            body = capacity(storage_class["metadata"]["name"], region, zone, int(status["avail"]))
+            place = f"/apis/storage.k8s.io/v1/namespaces/{namespace}/csistoragecapacities"
+            await self._api.create(place, body, actor=self._actor)
+        except ProvisioningError as error:
+            self._scene.around.log.record("csi", "GET", path, "failed", why=str(error)[:300])
+            return False
+        except ApiError as error:
+            return error.status == 409
+        return True
 
     async def _provision(self, claim: Object) -> None:
         try:
@@ -79,47 +99,45 @@ class CsiControllerPod:
         """Region and zone of the node the scheduler has chosen, or of the controller's own."""
         chosen = claim["metadata"]["annotations"].get(SELECTED_NODE) or self._scene.machine.node.name
         node = await self._api.get(f"/api/v1/nodes/{chosen}", actor=self._actor)
-        labels = node["metadata"].get("labels") or {}
-        if not labels.get(REGION) or not labels.get(ZONE):
+        place = place_of(node)
+        if place is None:
             raise ProvisioningError(f"cannot find best region: node {chosen} has no region and zone")
-        return labels[REGION], labels[ZONE]
+        return place
 
     async def _allocate(self, claim: Object, parameters: Mapping[str, str], region: str, zone: str) -> str:
         storage, name = parameters["storage"], f"vm-{OWNER}-pvc-{claim['metadata']['uid']}"
         size = kibibytes(claim["spec"]["resources"]["requests"]["storage"])
         body = {"filename": name, "vmid": str(OWNER), "size": f"{size}K", "format": "raw"}
-        await self._proxmox(region, "POST", f"nodes/{zone}/storage/{storage}/content", body, fine="already exists")
+        await self._proxmox.request(
+            region, "POST", f"nodes/{zone}/storage/{storage}/content", body, fine="already exists"
+        )
         return f"{region}/{zone}/{storage}/{name}"
 
     async def _remove(self, volume: Object) -> None:
         region, zone, storage, name = volume["spec"]["csi"]["volumeHandle"].split("/")
         path = f"nodes/{zone}/storage/{storage}/content/{storage}:{name}"
         try:
-            await self._proxmox(region, "DELETE", path, None, fine="does not exist")
+            await self._proxmox.request(region, "DELETE", path, None, fine="does not exist")
             await self._api.delete(f"/api/v1/persistentvolumes/{volume['metadata']['name']}", actor=self._actor)
         except (ProvisioningError, ApiError) as error:
             where = volume["metadata"]["name"]
             self._scene.around.log.record("csi", "DELETE", where, "failed", why=str(error)[:300])
 
-    async def _proxmox(self, region: str, method: str, path: str, body: dict[str, str] | None, *, fine: str) -> None:
-        """One request with the unsealed token; an answer that says `fine` is no failure."""
-        cluster = self._cluster(region)
-        headers = {"Authorization": f"PVEAPIToken={cluster['token_id']}={cluster['token_secret']}"}
-        verify = trusting(self._scene.around.trust, insecure=bool(cluster.get("insecure")))
-        url = f"{cluster['url'].rstrip('/')}/{path}"
-        try:
-            async with httpx.AsyncClient(verify=verify, trust_env=False, timeout=TIMEOUT) as client:
-                response = await client.request(method, url, data=body, headers=headers)
-        except httpx.TransportError as error:
-            raise ProvisioningError(f"no answer from Proxmox in region {region}: {error}") from None
-        if response.is_error and fine not in response.text + response.reason_phrase:
-            raise ProvisioningError(f"Proxmox in region {region}: {response.status_code} {response.reason_phrase}")
 
-    def _cluster(self, region: str) -> Mapping[str, Any]:
-        for cluster in clusters(self._scene):
-            if cluster.get("region") == region:
-                return cluster
-        raise ProvisioningError(f"proxmox cluster {region} not found")
+def place_of(node: Object) -> tuple[str, str] | None:
+    labels = node["metadata"].get("labels") or {}
+    return (labels[REGION], labels[ZONE]) if labels.get(REGION) and labels.get(ZONE) else None
+
+
+def capacity(storage_class: str, region: str, zone: str, available: int) -> Object:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIStorageCapacity",
+        "metadata": {"name": f"csisc-{storage_class}-{region}-{zone}"},
+        "storageClassName": storage_class,
+        "nodeTopology": {"matchLabels": {REGION: region, ZONE: zone}},
+        "capacity": str(available),
+    }
 
 
 def waits_for_us(claim: Object) -> bool:
@@ -134,28 +152,11 @@ def released(volume: Object) -> bool:
     return ours and phase == "Released" and spec.get("persistentVolumeReclaimPolicy") == "Delete"
 
 
-def clusters(scene: PodScene) -> list[Mapping[str, Any]]:
-    """What the Secret mounted into the controller says about Proxmox."""
-    for volume in scene.pod["spec"].get("volumes") or []:
-        data = scene.inputs.data("Secret", (volume.get("secret") or {}).get("secretName") or "")
-        if "config.yaml" in data:
-            return list(yaml.safe_load(data["config.yaml"]).get("clusters") or [])
-    return []
-
-
 def kibibytes(quantity: str) -> int:
     for suffix, factor in UNITS.items():
         if quantity.endswith(suffix):
             return max(1, int(float(quantity.removesuffix(suffix)) * factor) // 1024)
     return max(1, int(quantity) // 1024)
-
-
-def trusting(bundle: Path | None, *, insecure: bool) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=str(bundle) if bundle else None)
-    if insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def persistent_volume(claim: Object, storage_class: Object, handle: str, region: str, zone: str) -> Object:
