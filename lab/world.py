@@ -65,6 +65,7 @@ class World:
                 faults=self.faults,
                 pace=self.pace,
                 log=self.requests,
+                trust=self.authority.bundle(),
             )
         return self.clusters[identifier]
 
