@@ -1,4 +1,7 @@
-"""Fail when a preview plans to replace or delete what a cluster cannot lose: `pulumi preview --json | python .ci/guard.py`."""
+"""Fail when a preview plans to replace or delete what a cluster cannot lose.
+
+`pulumi preview --json | python .ci/guard.py`
+"""
 
 from __future__ import annotations
 
