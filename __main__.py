@@ -9,7 +9,7 @@ import pulumiverse_talos as talos
 from pulumi import Resource, ResourceOptions
 
 import config
-from components import questions
+from components import cilium_values, questions
 from components.charts import Charts, ChartsArgs
 from components.cilium_release import CiliumRelease, CiliumReleaseArgs
 from components.csi_credentials import CsiCredentials, CsiCredentialsArgs
@@ -27,6 +27,7 @@ cluster, secrets = settings.cluster, settings.secrets
 stage = Stage(config=cluster, trigger=settings.digest)
 for warning in settings.warnings:
     pulumi.warn(warning)
+cilium_values.check(cluster, pulumi.get_stack())
 
 proxmox_provider = proxmoxve.Provider(
     "proxmox",

@@ -10,6 +10,8 @@ from typing import Any
 
 from components.machine_config import KUBE_PRISM_PORT
 from config import ClusterConfig
+from config.chart_keys import dead_keys
+from config.errors import refusal
 
 AGENT_CAPABILITIES = [
     "CHOWN", "KILL", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "SYS_ADMIN", "SYS_RESOURCE",
@@ -25,6 +27,13 @@ Values = dict[str, Any]
 def values(config: ClusterConfig) -> Values:
     """Bootstrap values with the stack's own merged last."""
     return merged(bootstrap_values(config), config.cilium.values)
+
+
+def check(config: ClusterConfig, stack: str) -> None:
+    """A new chart may have renamed a key of ours; said before anything is registered."""
+    problems = list(dead_keys(config.versions.cilium, bootstrap_values(config), "bootstrap values of Cilium"))
+    if problems:
+        raise refusal(stack, problems)
 
 
 def bootstrap_values(config: ClusterConfig) -> Values:

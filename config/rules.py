@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from . import charts, deadlines, machines, mesh, networks, pair, patches, software, versions
+from . import chart_keys, charts, deadlines, machines, mesh, networks, pair, patches, software, versions
 from .errors import Problem
 from .mesh import Peers
 from .model import ClusterConfig
@@ -39,6 +39,7 @@ RULES: tuple[Rule, ...] = (
     charts.charts_have_a_source,
     charts.dns_is_somewhere,
     charts.crds_are_pinned,
+    chart_keys.values_are_keys_of_the_chart,
     charts.namespaces_are_our_own,
     patches.dns_reaches_the_host,
     patches.patches_keep_the_network_static,

@@ -307,6 +307,21 @@ SOFTWARE = [
         {"cluster.cilium.bgp": {"local_asn": 64512, "peers": [{"address": "10.25.11.1", "asn": 64513}]}},
         "announce is l2 and bgp is given",
     ),
+    bad(
+        "values-the-chart-does-not-read",
+        {
+            "cluster.cilium.values": {
+                "cgroup": {"automount": {"enabled": False}},
+                "policy": {"enableNonDefaultDenyPolicies": False},
+                "dnsProxy": {"enabled": True},
+            }
+        },
+        "cilium.values.cgroup.automount: no such key in the chart of Cilium 1.20.1",
+        "did you mean cgroup.autoMount?",
+        "did you mean enableNonDefaultDenyPolicies?",
+        "cilium.values.dnsProxy.enabled",
+        "has 3 problems",
+    ),
     bad("values-name-the-cluster", {"cluster.cilium.values": {"cluster": {"id": 7}}}, "values.cluster", "two sources"),
     bad("dhcp-by-document", {"cluster.talos.patches.worker": [{"kind": "DHCPv4Config"}]}, "worker[0]: turns DHCP on"),
     bad(

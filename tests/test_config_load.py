@@ -132,9 +132,7 @@ GOOD: dict[str, stacks.Patch] = {
     "names-of-secrets": {
         "cluster.cilium.values": {
             "imagePullSecrets": [{"name": "x"}],
-            "existingSecret": "x",
-            "pullSecret": "x",
-            "existingToken": "x",
+            "extraConfig": {"existingSecret": "x", "pullSecret": "x", "existingToken": "x"},
         }
     },
     "no-dhcp-server": {"cluster.network.dhcp_range": stacks.DELETE},
