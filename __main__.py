@@ -21,9 +21,11 @@ from components.sealed_secrets_key import SealedSecretsKey, SealedSecretsKeyArgs
 from components.stage import Stage
 from components.talos_cluster import TalosCluster, TalosClusterArgs
 from components.talos_identity import TalosIdentity, TalosIdentityArgs
+from components.unbuilt import refuse_unbuilt
 
 settings = config.load()
 cluster, secrets = settings.cluster, settings.secrets
+refuse_unbuilt(cluster)
 stage = Stage(config=cluster, trigger=settings.digest)
 for warning in settings.warnings:
     pulumi.warn(warning)

@@ -37,7 +37,6 @@ class Secrets:
     git_token: pulumi.Output[str] | None = None
     pull_secret: pulumi.Output[str] | None = None
     """A .dockerconfigjson."""
-    talos_secrets: pulumi.Output[str] | None = None
     sealing_certificate: pulumi.Output[str] | None = None
     sealing_key: pulumi.Output[str] | None = None
     cilium_ca: pulumi.Output[str] | None = None

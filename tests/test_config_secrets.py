@@ -29,7 +29,6 @@ async def test_environment_references_become_secrets(tmp_path: Path) -> None:
     assert await _value(secrets.proxmox_token) == (stacks.ENVIRONMENT["PROXMOX_TOKEN"], True)
     assert secrets.csi_token is not None
     assert await _value(secrets.csi_token) == (stacks.ENVIRONMENT["PROXMOX_CSI_TOKEN"], True)
-    assert secrets.talos_secrets is None
 
 
 async def test_encrypted_values_stay_secret(tmp_path: Path) -> None:
