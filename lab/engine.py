@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import environment
-from lab.fault_plan import new_events
+from lab.event_tap import EventTap
 from lab.run_directory import LabError, RunDirectory
 from lab.sandbox import Sandbox
 
@@ -53,14 +53,22 @@ class Engine:
         if done.code != 0:
             raise LabError(f"the engine cannot make the stack {self.stack}:\n{done.tail()}")
 
-    def operate(self, step: str, *arguments: str, watch: Callable[[Event], bool] | None = None) -> Finished:
-        """An operation with an event log; the engine is asked to stop as soon as `watch` says so."""
-        log = self.run_directory.events / f"{self.stack}-{step}.jsonl"
-        options = ["--stack", self.stack, "--non-interactive", "--color", "never", "--event-log", str(log)]
-        return self._run(step, [*arguments, *options], log, watch)
+    def operate(
+        self,
+        step: str,
+        *arguments: str,
+        watch: Callable[[Event], bool] | None = None,
+        halt: signal.Signals = signal.SIGINT,
+    ) -> Finished:
+        """An operation whose events are logged; the engine is sent `halt` as soon as `watch` says so."""
+        run = self.run_directory
+        log = run.events / f"{self.stack}-{step}.jsonl"
+        with EventTap(run.temporary / f"{self.stack}-{step}.events", log) as tap:
+            options = ["--stack", self.stack, "--non-interactive", "--color", "never", "--event-log", str(tap.pipe)]
+            return self._run(step, [*arguments, *options], lambda process: _follow(process, tap, watch, halt))
 
     def call(self, step: str, *arguments: str) -> Finished:
-        return self._run(step, [*arguments, "--color", "never"], None, None)
+        return self._run(step, [*arguments, "--color", "never"], lambda process: process.wait())
 
     def export(self, *, show_secrets: bool = False) -> dict[str, Any]:
         options = ["--show-secrets"] if show_secrets else []
@@ -82,9 +90,7 @@ class Engine:
     def _command(self, arguments: list[str]) -> list[str]:
         return self.sandbox.command(["pulumi", *arguments], directory=self.run_directory.project)
 
-    def _run(
-        self, step: str, arguments: list[str], events: Path | None, watch: Callable[[Event], bool] | None
-    ) -> Finished:
+    def _run(self, step: str, arguments: list[str], follow: Callable[[subprocess.Popen[bytes]], int]) -> Finished:
         path = self.run_directory.logs / f"{self.stack}-{step}.log"
         began, clock = datetime.now(UTC), time.monotonic()
         with path.open("wb") as log:
@@ -95,27 +101,26 @@ class Engine:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-            code = _follow(process, events, watch)
+            code = follow(process)
         return Finished(step=step, code=code, began=began, seconds=time.monotonic() - clock, log=path)
 
 
-def _follow(process: subprocess.Popen[bytes], events: Path | None, watch: Callable[[Event], bool] | None) -> int:
-    offsets: dict[Path, int] = {}
+def _follow(
+    process: subprocess.Popen[bytes], tap: EventTap, watch: Callable[[Event], bool] | None, halt: signal.Signals
+) -> int:
     while True:
         code = process.poll()
-        if events and watch and events.exists():
-            for event in new_events(events, offsets):
-                if watch(event):
-                    interrupt(process)
+        for event in tap.events(POLL):
+            if watch and watch(event):
+                interrupt(process, halt)
         if code is not None:
             return code
-        time.sleep(POLL)
 
 
-def interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Ask the engine to stop: the process itself, for the one that entered the namespaces passes nothing on."""
+def interrupt(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Signal the engine itself, for the process that entered the namespaces passes nothing on."""
     for child in children(process.pid):
-        os.kill(child, signal.SIGINT)
+        os.kill(child, number)
 
 
 def children(pid: int) -> list[int]:

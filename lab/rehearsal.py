@@ -61,10 +61,10 @@ class Rehearsal:
         def watch(event: Event) -> bool:
             if what := _under_way(event):
                 self.narrator.doing(f"{self.engine.stack} {step}: {what}")
-            names = [name.lower() for name in gate_names(event)] if step == "up" else []
+            names = gate_names(event) if step == "up" else []
             if names and not self.stopped:
-                self.narrator.say(f"  ✓ {names[0].upper()} {names[-1]}")
-            reached = self.until is not None and self.until.lower() in names
+                self.narrator.say(f"  ✓ {names[0]} {names[-1]}")
+            reached = self.until is not None and self.until.lower() in [name.lower() for name in names]
             first, self.stopped = reached and not self.stopped, self.stopped or reached
             return first
 

@@ -49,6 +49,14 @@ NOT_SHOWN = (
 )
 
 
+LONGEST = 100
+
+
+def shorten(text: str) -> str:
+    """One line of a table; the report has it whole."""
+    return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
+
+
 @dataclass(frozen=True, kw_only=True)
 class GateRecord:
     stage: str
@@ -60,7 +68,7 @@ class GateRecord:
 
     def row(self) -> tuple[str, str, str, str]:
         seen = f"{self.probe}: {'; '.join(self.evidence)}" if self.evidence else self.probe
-        return self.stage, self.gate, seen, f"{self.waited:.1f}"
+        return self.stage, self.gate, shorten(seen), f"{self.waited:.1f}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,15 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from lab import environment
-from lab.engine import children
 from lab.fault_plan import gate_names
 from tests.lab.conftest import Stage, Start, stack_file
 
 pytestmark = pytest.mark.lab
 
 UP = ("up", "--yes", "--skip-preview", "--suppress-outputs")
-PATIENCE = 300
 
 
 def single_node(cluster: dict[str, Any]) -> None:
@@ -113,23 +107,8 @@ def test_a_killed_engine_leaves_what_the_next_one_finishes(start: Start, tmp_pat
 
 
 def _kill_after(stage: Stage, gate: str) -> None:
-    events = stage.run.events / "killed.jsonl"
-    command = ["pulumi", *UP, "--stack", stage.stack, "--non-interactive", "--event-log", str(events)]
-    entered = subprocess.Popen(
-        stage.engine.sandbox.command(command, directory=stage.run.project),
-        env=environment.read(stage.run),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + PATIENCE
-    while not _passed(events, gate) and time.monotonic() < deadline and entered.poll() is None:
-        time.sleep(0.05)
-    assert _passed(events, gate)
-    for engine in children(entered.pid):
-        os.kill(engine, signal.SIGKILL)
-    entered.wait(timeout=60)
-
-
-def _passed(events: Path, gate: str) -> bool:
-    lines = events.read_text().splitlines() if events.exists() else []
-    return any(gate in gate_names(json.loads(line)) for line in lines if line.endswith("}"))
+    killed = stage.engine.operate("killed", *UP, watch=lambda event: gate in gate_names(event), halt=signal.SIGKILL)
+    assert killed.code != 0
+    passed = [r["outputs"]["gate"] for r in stage.resources() if "gate" in (r.get("outputs") or {})]
+    assert gate in passed
+    assert "G18" not in passed
