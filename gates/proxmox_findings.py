@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from gates.trouble import TroubleError
 from gates.verdict import Finding
+
+
+def silent(endpoint: str, identity: str, trouble: TroubleError) -> Finding:
+    """The API did not even tell its version."""
+    user = identity.partition("!")[0]
+    look = (f"curl -sS {endpoint}/api2/json/version", f"pveum user token list {user}   (on a Proxmox host)")
+    return Finding(observed=trouble.observed, cause=trouble.cause, look=look)
 
 
 def too_old(version: str, minimum: str) -> list[Finding]:

@@ -68,7 +68,7 @@ class PreflightSession(Session):
         try:
             version = str((await self._api.get("/version"))["version"])
         except TroubleError as trouble:
-            found = Finding(observed=trouble.observed, cause=trouble.cause)
+            found = say.silent(self._target.endpoint, self._target.identity, trouble)
             return conclude([], [], fatal=[found]) if trouble.hopeless else conclude([found], [])
         hosts = await self._settle(self._hosts())
         checks = [self._privileges(), self._vms(), *(check for host in self._online for check in self._of_host(host))]

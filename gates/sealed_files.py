@@ -11,12 +11,11 @@ from typing import Any, Literal
 import yaml
 from pydantic.dataclasses import dataclass
 
-from gates.cluster import troubled
 from gates.git import Branch
 from gates.session import Session
 from gates.target import STRICT, parse
 from gates.trouble import TroubleError
-from gates.verdict import Finding, Verdict, conclude
+from gates.verdict import Failed, Finding, Verdict, Waiting, conclude
 
 ANNOTATION = "groundwork.dev/sealed-for"
 
@@ -52,7 +51,7 @@ class SealedFilesSession(Session):
             commit = await self._branch.fetch()
             there = [found for file in self._target.files if (found := await self._stale_there(file))]
         except TroubleError as trouble:
-            return troubled([trouble])
+            return self._unread(trouble)
         evidence = [f"{file.path}: sealed for the current key, at {commit[:12]}" for file in self._target.files]
         if there and self._target.publish != "push":
             return conclude([], [], fatal=there)
@@ -80,6 +79,11 @@ class SealedFilesSession(Session):
             cause="Flux reads from Git: what is not pushed does not exist for it",
             look=self._commands(file),
         )
+
+    def _unread(self, trouble: TroubleError) -> Verdict:
+        look = (f"git ls-remote {self._target.url} refs/heads/{self._target.branch}",)
+        found = (Finding(observed=trouble.observed, cause=trouble.cause, look=look),)
+        return Failed(findings=found) if trouble.hopeless else Waiting(findings=found)
 
     def _commands(self, file: SealedFile) -> tuple[str, ...]:
         return (

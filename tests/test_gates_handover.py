@@ -163,6 +163,7 @@ async def test_a_git_host_that_is_not_there(work: Work) -> None:
     work.write("secret.yaml", sealed_file())
     found = await findings("sealed-files", work.target(url="https://127.0.0.1:1/x.git"))
     assert "unreachable" in found[0].cause
+    assert found[0].look[0].startswith("git ls-remote ")
     assert "ghp_sesame" not in repr(found)
 
 

@@ -155,6 +155,7 @@ async def test_a_wrong_token_fails_at_once_and_is_not_repeated(proxmox: FakeProx
     (found,) = await fatal("proxmox-preflight", proxmox.target(token="groundwork@pve!up=wrong-secret"))
     assert "401" in found.observed
     assert "wrong-secret" not in repr(found)
+    assert any("pveum user token list groundwork@pve" in command for command in found.look)
 
 
 async def test_a_question_the_token_may_not_ask(proxmox: FakeProxmox) -> None:
