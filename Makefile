@@ -47,6 +47,10 @@ rehearse: setup ## Build a whole cluster in the lab: STACK=infra|apps PACE=0|1
 lab-test: setup ## The tests that run the real engine in the lab
 	$(BIN)/pytest -m lab tests/lab -p no:cacheprovider
 
+.PHONY: faults
+faults: setup ## Try every fault on the real engine and write docs/faults.md from the results
+	$(BIN)/python -m lab.fault_runs; code=$$?; $(BIN)/python -m lab.fault_document && exit $$code
+
 .PHONY: toolchain
 toolchain: setup ## List the lab's binaries: name, version, origin, size
 	$(BIN)/python -m lab toolchain
@@ -60,6 +64,24 @@ kubeconfig: ## Write kubeconfig.STACK and talosconfig.STACK, readable by you onl
 	@umask 077 && pulumi stack output --stack $(STACK) --show-secrets kubeconfig > kubeconfig.$(STACK)
 	@umask 077 && pulumi stack output --stack $(STACK) --show-secrets talosconfig > talosconfig.$(STACK)
 	@echo "export KUBECONFIG=$$PWD/kubeconfig.$(STACK) TALOSCONFIG=$$PWD/talosconfig.$(STACK)"
+
+.PHONY: resume
+resume: setup ## Go on after a killed engine: adopt or clear what it had begun, then `pulumi up`
+	$(BIN)/python -m operations.resume --stack $(STACK)
+
+.PHONY: doctor
+doctor: setup ## Ask every gate of a living cluster once, and change nothing
+	$(BIN)/python -m operations.doctor --stack $(STACK)
+
+.PHONY: preview
+preview: setup ## Preview a committed stack from an empty state; needs no secrets and no cluster
+	$(BIN)/python .ci/preview.py $(STACK)
+
+.PHONY: preview-guard
+preview-guard: setup ## Preview the real state; fails when it would lose a machine, a key or the bootstrap
+	@set -e; plan=$$(mktemp); trap 'rm -f "$$plan"' EXIT; \
+	  pulumi preview --json --stack $(STACK) --non-interactive > "$$plan"; \
+	  $(BIN)/python .ci/guard.py < "$$plan"
 
 .PHONY: lock
 lock: ## Pin the Python packages anew

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lab.fault_table import Trial
+
 Event = Mapping[str, Any]
 
 GATE_TYPE = "dynamic/groundwork:Gate"
 PROMISED = ("observed:", "look:")
-LADDER_GATES = ("G4", "G10")
 BUNDLE = re.compile(r"^diagnostics: (\S+)$", re.MULTILINE)
 
 
@@ -94,13 +95,13 @@ def _needs(resource: Mapping[str, Any]) -> Iterator[str]:
         yield provider.rpartition("::")[0]
 
 
-def omissions(stop: Stop, node: Mapping[str, Any] | None, name: str | None, project: Path) -> list[str]:
+def omissions(stop: Stop, node: Mapping[str, Any] | None, trial: Trial, project: Path) -> list[str]:
     """What the message of a gate owes the operator and does not say."""
     lacking = [f"the message has no {label}" for label in PROMISED if label not in stop.message]
-    if name and node:
-        wanted = (name, str(node["address"]), str(node["vmid"]))
+    if trial.about and node:
+        wanted = (trial.about, str(node["address"]), str(node["vmid"]))
         lacking += [f"the message does not say {word}" for word in wanted if word not in stop.message]
-        if stop.gate in LADDER_GATES and f"qm reset {node['vmid']}" not in stop.message:
+        if trial.stuck_kubelet and f"qm reset {node['vmid']}" not in stop.message:
             lacking.append("the message has no recovery ladder for the node")
     return [*lacking, *_bundle(stop, project)]
 

@@ -12,7 +12,7 @@ import yaml
 
 from lab.engine import Engine
 from lab.fault_result import Result
-from lab.fault_table import GROWING, LIVING_TRIALS, Trial
+from lab.fault_table import APART, GROWING, LIVING_TRIALS, Trial
 from lab.fault_walk import Walk
 from lab.launch import PROJECT, Wish, launch
 from lab.narrator import Narrator
@@ -26,8 +26,9 @@ STACK = "infra"
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     narrator = Narrator()
-    growing, living = (_chosen(trials, options.fault) for trials in (GROWING, LIVING_TRIALS))
-    results = perform(options.name, growing, living, narrator)
+    growing, living, apart = (_chosen(trials, options.fault) for trials in (GROWING, LIVING_TRIALS, APART))
+    results = perform(options.name, growing, living, narrator) if growing or living else []
+    results += perform(f"{options.name}-apart", apart, [], narrator) if apart else []
     columns = ("fault", "gate", "caught at", "converged", "not as it must be")
     rows = [(r.trial, r.gate, r.caught_at, str(r.converged), "; ".join(r.complaints)) for r in results]
     narrator.table("faults", columns, rows)

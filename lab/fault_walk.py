@@ -153,7 +153,7 @@ class Walk:
             return [f"{name} failed as well" for name in strangers]
         strangers = [f"{stop.name} ({stop.gate}) failed" for stop in deed.stops if stop.gate != trial.gate]
         node = self.nodes.get(trial.about or "")
-        return [*strangers, *fault_evidence.omissions(deed.stops[0], node, trial.about, self.run.project)]
+        return [*strangers, *fault_evidence.omissions(deed.stops[0], node, trial, self.run.project)]
 
     def _leaks(self, deed: Deed) -> list[str]:
         bundles = [path.read_text(errors="replace") for path in (self.run.project / ".diagnostics").glob("*")]
