@@ -14,6 +14,8 @@ import yaml
 
 SECRET_KEYS = ("proxmoxToken", "proxmoxAdminToken", "csiToken", "gitToken")
 """Secrets of services the lab stands in for."""
+SECRETS_PROVIDER = {"encryptionsalt", "secretsprovider", "encryptedkey"}
+"""What ties a file to the passphrase or key it was initialised with; the lab's stack has its own."""
 LARGEST_POOL = 1024
 
 
@@ -137,12 +139,12 @@ def pool_addresses(pool: Mapping[str, Any]) -> list[str]:
 
 def for_lab(text: str, file: StackFile, authority: str) -> str:
     """The stack file as the lab stages it: unchanged, unless it holds what only the real site can honour."""
-    if not file.sealed and not file.cluster["proxmox"].get("ca"):
-        return text
     document = yaml.safe_load(text)
+    if not file.sealed and not file.cluster["proxmox"].get("ca") and not document.keys() & SECRETS_PROVIDER:
+        return text
     for key in file.sealed:
         document["config"][f"{file.project}:{key}"] = f"env:{environment_name(key)}"
-    for key in ("encryptionsalt", "secretsprovider", "encryptedkey"):
+    for key in SECRETS_PROVIDER:
         document.pop(key, None)
     proxmox = document["config"][f"{file.project}:cluster"]["proxmox"]
     if proxmox.get("ca"):

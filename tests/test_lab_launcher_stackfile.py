@@ -87,6 +87,11 @@ def test_secrets_encrypted_for_somebody_else_are_replaced_by_the_labs(tmp_path: 
     assert staged["config"]["p:cluster"] == document["config"]["p:cluster"]  # type: ignore[index]
 
 
+def test_a_file_initialised_with_a_passphrase_is_staged_without_it(tmp_path: Path) -> None:
+    file = StackFile.read(written(tmp_path, {"encryptionsalt": "v1:x", "config": {"p:cluster": cluster()}}))
+    assert yaml.safe_load(for_lab(file.path.read_text(), file, "lab")) == {"config": {"p:cluster": cluster()}}
+
+
 def test_an_authority_pinned_for_the_real_site_is_replaced_by_the_labs(tmp_path: Path) -> None:
     proxmox = {"endpoint": "https://10.0.0.2:8006", "hosts": {"a": {}}, "ca": "real"}
     file = StackFile.read(written(tmp_path, {"config": {"p:cluster": cluster(proxmox=proxmox)}}))
