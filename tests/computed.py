@@ -65,7 +65,10 @@ def computed(typ: str, inputs: dict[str, Any]) -> dict[str, Any]:
                 "cluster": {"id": "cluster-id", "secret": "cluster-secret"},
                 "secrets": {"bootstrapToken": "token-of-the-tests", "secretboxEncryptionSecret": "box"},
                 "trustdinfo": {"token": "trustd-token"},
-                "certs": {"etcd": {"cert": "c", "key": "k"}, "k8sServiceaccount": {"key": "k"}},
+                "certs": {
+                    **{name: {"cert": "c", "key": "k"} for name in ("etcd", "k8s", "k8sAggregator", "os")},
+                    "k8sServiceaccount": {"key": "k"},
+                },
             },
         },
         "talos:cluster/kubeconfig:Kubeconfig": {"kubeconfigRaw": KUBECONFIG},
