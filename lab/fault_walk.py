@@ -55,11 +55,12 @@ class Walk:
         for trial in growing:
             self._try(trial, BUILDING, "growing")
         healthy = self._finish("healthy", BUILDING)
+        self._judge(self.attempts, healthy=healthy)
         if healthy and living:
             for trial in living:
                 self._try(trial, LIVING, "living")
             healthy = self._finish("healthy-again", LIVING)
-        self._judge(healthy=healthy)
+            self._judge(self.attempts[len(growing) :], healthy=healthy)
         return self.results
 
     def _try(self, trial: Trial, deadlines: Mapping[str, int], state: str) -> None:
@@ -161,10 +162,10 @@ class Walk:
         text = "\n".join([*(stop.message for stop in deed.stops), *bundles])
         return fault_evidence.leaks(text, [token.partition("=")[2] or token for token in tokens])
 
-    def _judge(self, *, healthy: bool) -> None:
+    def _judge(self, attempts: Sequence[Attempt], *, healthy: bool) -> None:
         """What only a complete state can tell: what lies behind each gate."""
         state = self.engine.export()
-        for attempt in self.attempts:
+        for attempt in attempts:
             result = attempt.result
             result.converged = healthy and result.passed_later
             early = fault_evidence.behind(result.urn, state) & set(attempt.deed.touched) if healthy else set()
