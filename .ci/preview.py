@@ -17,6 +17,7 @@ sys.path.insert(0, str(PROJECT))
 from lab.toolchain.programs import Programs  # noqa: E402 - the script's own folder comes first on the path
 
 PROGRAMS = ["pulumi", *(f"pulumi-resource-{name}" for name in ("kubernetes", "proxmoxve", "talos", "tls", "command"))]
+VENV = ".venv"
 REFERENCE = re.compile(r"env:([A-Z][A-Z0-9_]*)")
 NO_TOKEN = "preview@pve!none=00000000-0000-0000-0000-000000000000"  # noqa: S105 - of the right shape, and of no use
 
@@ -43,7 +44,7 @@ def stand_in(home: Path) -> Path:
     for path in PROJECT.iterdir():
         if path.name.startswith("Pulumi."):
             shutil.copy(path, project)
-        elif not path.name.startswith("."):
+        elif path.name == VENV or not path.name.startswith("."):
             (project / path.name).symlink_to(path)
     return project
 
