@@ -59,6 +59,10 @@ toolchain: setup ## List the lab's binaries: name, version, origin, size
 schema: setup ## Write the JSON Schema of the stack files anew
 	$(BIN)/python -m config.schema
 
+.PHONY: cilium-manifest
+cilium-manifest: setup ## Write manifests/cilium-STACK.yaml for install: inline; needs helm
+	$(BIN)/python -m components.cilium_manifest $(STACK)
+
 .PHONY: kubeconfig
 kubeconfig: ## Write kubeconfig.STACK and talosconfig.STACK, readable by you only
 	@umask 077 && pulumi stack output --stack $(STACK) --show-secrets kubeconfig > kubeconfig.$(STACK)

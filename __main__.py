@@ -9,7 +9,7 @@ import pulumiverse_talos as talos
 from pulumi import Resource, ResourceOptions
 
 import config
-from components import cilium_values, questions
+from components import cilium_manifest, cilium_values, questions
 from components.charts import Charts, ChartsArgs
 from components.cilium_release import CiliumRelease, CiliumReleaseArgs
 from components.csi_credentials import CsiCredentials, CsiCredentialsArgs
@@ -30,6 +30,7 @@ stage = Stage(config=cluster, trigger=settings.digest)
 for warning in settings.warnings:
     pulumi.warn(warning)
 cilium_values.check(cluster, pulumi.get_stack())
+manifests = cilium_manifest.manifests(cluster)
 
 proxmox_provider = proxmoxve.Provider(
     "proxmox",
@@ -65,7 +66,7 @@ nodes = ProxmoxNodes(
 )
 control = TalosCluster(
     cluster.name,
-    TalosClusterArgs(stage=stage, identity=identity, schematic_id=nodes.schematic_id),
+    TalosClusterArgs(stage=stage, identity=identity, schematic_id=nodes.schematic_id, manifests=manifests),
     ResourceOptions(providers=[talos_provider], depends_on=[nodes]),
 )
 kubernetes_provider = kubernetes.Provider(

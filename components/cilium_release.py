@@ -85,9 +85,9 @@ class CiliumRelease(ComponentResource):
         config = args.stage.config
         self.values = cilium_values.values(config)
         crds = self._crds(name, args)
-        release = self._release(config, crds)
-        self._record(name, config, release)
-        healthy = self._gate_network(args, release)
+        # Inline, Talos has applied CRDs and Cilium at bootstrap; the gates ask the same of it.
+        installed = crds if config.cilium.install == "inline" else [self._install(name, config, crds)]
+        healthy = self._gate_network(args, installed)
         self._pools(name, args, healthy)
         self.register_outputs({"values": self.values})
 
@@ -96,14 +96,21 @@ class CiliumRelease(ComponentResource):
         urls = crd_urls(config)
         if not urls:
             return []
+        question = questions.definitions(args.access, expected_crds(config))
+        if config.cilium.install == "inline":
+            return [args.stage.gate(question, parent=self, after=[])]
         definitions = kubernetes.yaml.v2.ConfigGroup(
             f"{name}-crds",
             files=urls,
             skip_await=True,
             opts=ResourceOptions.merge(retained(self), ResourceOptions(transforms=[only_definitions])),
         )
-        question = questions.definitions(args.access, expected_crds(config))
         return [args.stage.gate(question, parent=self, after=[definitions])]
+
+    def _install(self, name: str, config: ClusterConfig, after: list[Resource]) -> Resource:
+        release = self._release(config, after)
+        self._record(name, config, release)
+        return release
 
     def _release(self, config: ClusterConfig, after: list[Resource]) -> Resource:
         # A change of values restarts every agent, so it waits for a deliberate roll-out.
@@ -131,9 +138,9 @@ class CiliumRelease(ComponentResource):
             opts=ResourceOptions(parent=self, depends_on=[release]),
         )
 
-    def _gate_network(self, args: CiliumReleaseArgs, release: Resource) -> list[Resource]:
+    def _gate_network(self, args: CiliumReleaseArgs, installed: list[Resource]) -> list[Resource]:
         stage, config = args.stage, args.stage.config
-        workloads = stage.gate(questions.cilium_workloads(config, args.access), parent=self, after=[release])
+        workloads = stage.gate(questions.cilium_workloads(config, args.access), parent=self, after=installed)
         own = questions.definitions(args.access, operator_crds(config))
         return [
             stage.gate(questions.nodes_ready(config, args.access), parent=self, after=[workloads]),
