@@ -62,7 +62,6 @@ GROWING: tuple[Trial, ...] = (
     _on("infra-w-1", "wrong-vlan"),
     _on("infra-w-1", "foreign-ca", passing=False),
     _on("infra-w-1", "apply-lost"),
-    Trial(fault="time-not-in-sync", node="infra-cp-1", resource="bootstrap"),
     _on("infra-w-1", "worker-never-registers"),
     _on("infra-cp-3", "etcd-learner-stays"),
     _on("infra-w-1", "kubelet-waiting-for-volumes", ready="true"),
