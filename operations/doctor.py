@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from components import questions
@@ -101,7 +102,7 @@ def table(name: str, asked: Sequence[Question], outcomes: Sequence[Outcome]) -> 
     sheet = Table("gate", "asks for", "verdict", "evidence", title=f"doctor: {name}")
     for question, outcome in zip(asked, outcomes, strict=True):
         verdict = "[green]healthy[/]" if outcome.healthy else "[red]not healthy[/]"
-        lines = [Redactor(question.target)(line) for line in said(outcome)]
+        lines = [escape(Redactor(question.target)(line)) for line in said(outcome)]
         sheet.add_row(question.gate, PROBES[question.probe].title, verdict, "\n".join(lines))
     return sheet
 
