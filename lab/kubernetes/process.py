@@ -78,6 +78,17 @@ class Process:
 
 
 def free_port() -> int:
+    """A port that nobody listens at and that was not handed out before: its first owner may not listen yet."""
+    while (port := _unused_port()) in _handed_out:
+        pass
+    _handed_out.add(port)
+    return port
+
+
+_handed_out: set[int] = set()
+
+
+def _unused_port() -> int:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", 0))
