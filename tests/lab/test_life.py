@@ -17,6 +17,7 @@ from lab import environment
 from lab.client_files import in_clear
 from lab.control import ControlClient
 from lab.launch import PROJECT
+from lab.request_log import RequestLog
 from lab.sandbox import stop
 from tests.lab.conftest import Stage, Start, stack_file
 
@@ -120,9 +121,8 @@ def born(start: Start, tmp_path_factory: pytest.TempPathFactory) -> Born:
     """A cluster of one node; the tests below are its life, in order."""
     path = stack_file(tmp_path_factory.mktemp("life"), STACK, alone)
     stage = start("life", ["up", "--stack-file", str(path)], STACK)
-    before = len(stage.requests)
     green(stage, "first-preview", "preview")
-    asked = stage.requests[before:]
+    asked = RequestLog(stage.run.requests).entries()
     green(stage, "birth", *UP)
     return Born(stage=stage, first_preview=asked)
 
