@@ -69,9 +69,14 @@ def _rows(fault: str, results: list[Result]) -> Iterator[list[str]]:
         yield [fault, *known, NOT_RUN, "", "", NOT_RUN, ""]
     for result in results:
         waited = "" if result.transient_waited is None else f"{result.transient_waited:.1f} s"
-        converged = "yes" if result.converged else "no"
-        told = [result.caught_at, result.first_line, waited, converged, "; ".join(result.complaints)]
+        told = [result.caught_at, result.first_line, waited, _converged(result), "; ".join(result.complaints)]
         yield [result.trial, *known, *told]
+
+
+def _converged(result: Result) -> str:
+    if result.converged is None:
+        return "its gate opened, the run was ended" if result.passed_later else "the run was ended"
+    return "yes" if result.converged else "no"
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -29,7 +29,8 @@ class Result:
     transient_waited: float | None = None
     """Seconds its gate waited out a form of it shorter than the deadline; None where that was not run."""
     passed_later: bool = False
-    converged: bool = False
+    converged: bool | None = None
+    """Whether the cluster became healthy after it; None when the run ended before that could be seen."""
 
     @property
     def first_line(self) -> str:
@@ -37,7 +38,7 @@ class Result:
 
     @property
     def good(self) -> bool:
-        return self.converged and not self.complaints
+        return self.converged is True and not self.complaints
 
 
 def write(results: Iterable[Result], directory: Path) -> None:

@@ -92,3 +92,11 @@ def test_the_document_tells_what_was_not_run(tmp_path: Path) -> None:
     (row,) = [line for line in lines if line.startswith("| wrong-vlan ")]
     assert "G1 Talos API \\| all" in row
     assert sum("not run" in line for line in lines) == len(CATALOGUE) - 1
+
+
+def test_a_run_that_was_ended_is_not_called_converged() -> None:
+    result = Result(
+        fault="vip-dead", trial="vip-dead", gate="G6", node=None, lab="", finished="2026", passed_later=True
+    )
+    assert not result.good
+    assert "| its gate opened, the run was ended |" in fault_document.document([result])
