@@ -10,6 +10,7 @@ from config import ClusterConfig
 def refuse_unbuilt(config: ClusterConfig) -> None:
     wanted = {
         "cluster.mesh.enabled": config.mesh.enabled,
+        "cluster.cilium.owner: flux": config.cilium.owner == "flux",
         "cluster.recovery.auto": config.recovery.auto,
         "cluster.storage.provider_stack": config.storage.provider_stack is not None,
     }

@@ -27,6 +27,8 @@ exit codes: 0 success, 1 the rehearsal failed, 2 wrong usage or something to put
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     narrator = Narrator()
+    # Also where whoever started this had it ignored, as shells do for what runs in the background.
+    signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     run: Callable[[argparse.Namespace, Narrator], int] = options.run

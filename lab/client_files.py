@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ KUBECONFIG = "talos:cluster/kubeconfig:Kubeconfig"
 SECRETS = "talos:machine/secrets:Secrets"
 
 
-def write(state: Mapping[str, Any], directory: Path, stack: str, nodes: Sequence[str]) -> dict[str, str]:
-    """Write what the state has; the variables that point clients at it, also before it is there."""
-    texts = {"KUBECONFIG": kubeconfig(state), "TALOSCONFIG": talosconfig(state, stack, nodes)}
+def write(state: Mapping[str, Any], directory: Path, stack: str, roles: Mapping[str, str]) -> dict[str, str]:
+    """Write what the state has, for machines by address; the variables that point clients at it, there or not."""
+    texts = {"KUBECONFIG": kubeconfig(state), "TALOSCONFIG": talosconfig(state, stack, roles)}
     paths = {variable: directory / f"{variable.lower()}.{stack}" for variable in texts}
     for variable, text in texts.items():
         if text:
@@ -32,14 +32,15 @@ def kubeconfig(state: Mapping[str, Any]) -> str | None:
     return str(outputs["kubeconfigRaw"]) if outputs else None
 
 
-def talosconfig(state: Mapping[str, Any], stack: str, nodes: Sequence[str]) -> str | None:
+def talosconfig(state: Mapping[str, Any], stack: str, roles: Mapping[str, str]) -> str | None:
     outputs = _outputs(state, SECRETS)
     if not outputs:
         return None
     client = outputs["clientConfiguration"]
     context = {
-        "endpoints": list(nodes),
-        "nodes": list(nodes),
+        # A worker forwards to nobody.
+        "endpoints": [address for address, role in roles.items() if role == "controlplane"],
+        "nodes": list(roles),
         "ca": client["caCertificate"],
         "crt": client["clientCertificate"],
         "key": client["clientKey"],

@@ -99,8 +99,8 @@ def shell(options: argparse.Namespace, narrator: Narrator) -> int:
     files = {file.stack: file for file in setting.stack_files()}
     stack = options.stack or next(iter(files))
     state = Engine(sandbox=sandbox, stack=stack).export(show_secrets=True)
-    addresses = [str(node["address"]) for node in files[stack].nodes.values()]
-    variables = environment.read(run) | client_files.write(state, run.root, stack, addresses) | {"PULUMI_STACK": stack}
+    roles = {str(node["address"]): str(node["role"]) for node in files[stack].nodes.values()}
+    variables = environment.read(run) | client_files.write(state, run.root, stack, roles) | {"PULUMI_STACK": stack}
     command = [part for part in options.command if part != "--"] or [os.environ.get("SHELL", "/bin/sh")]
     if not options.command:
         narrator.say(f"inside the lab {run.name}; pulumi, kubectl and talosctl are on the PATH, exit leaves")

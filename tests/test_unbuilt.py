@@ -12,6 +12,7 @@ from tests.stackfiles import cluster
 
 ASKED = {
     "cluster.mesh.enabled": {"mesh": {"enabled": True}},
+    "cluster.cilium.owner": {"cilium": {"owner": "flux"}},
     "cluster.recovery.auto": {"recovery": {"auto": True}},
 }
 
