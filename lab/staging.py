@@ -20,6 +20,8 @@ def stage(source: Path, run: RunDirectory, stacks: Sequence[StackFile], authorit
     """`authority` is the certificate that the lab's own servers can be checked with."""
     (run.home / ".gitconfig").write_text(GIT_CONFIG, encoding="utf-8")
     copy_working_tree(source, run.project)
+    if any(file.path.resolve().parent != source for file in stacks):
+        drop_examples(run.project)
     for file in stacks:
         text = for_lab(file.path.read_text(encoding="utf-8"), file, authority)
         staged_stack_file(run, file).write_text(text, encoding="utf-8")
@@ -28,6 +30,12 @@ def stage(source: Path, run: RunDirectory, stacks: Sequence[StackFile], authorit
     for url, branch in {file.git_url: file.git_branch for file in stacks}.items():
         publish(run, url, branch)
     git(run, "remote", "add", "origin", stacks[0].git_url)
+
+
+def drop_examples(project: Path) -> None:
+    """A stack file of one's own comes instead of the committed ones, with which it may well collide."""
+    for path in project.glob("Pulumi.*.yaml"):
+        path.unlink()
 
 
 def staged_stack_file(run: RunDirectory, file: StackFile) -> Path:

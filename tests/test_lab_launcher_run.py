@@ -141,6 +141,13 @@ def test_the_staged_project_is_clean_and_published_where_the_stack_file_says(
     assert _git(run, "remote", "get-url", "origin") == infra.git_url
 
 
+def test_a_stack_file_of_ones_own_comes_instead_of_the_committed_ones(run: RunDirectory, tmp_path: Path) -> None:
+    own = tmp_path / "Pulumi.own.yaml"
+    own.write_text((PROJECT / "Pulumi.infra.yaml").read_text())
+    stage(PROJECT, run, [StackFile.read(own)], "")
+    assert [path.name for path in run.project.glob("Pulumi.*.yaml")] == ["Pulumi.own.yaml"]
+
+
 def test_a_failing_git_says_what_it_was_asked(run: RunDirectory) -> None:
     run.project.mkdir()
     with pytest.raises(LabError, match="git frobnicate failed"):
