@@ -47,8 +47,8 @@ def single_node(cluster: dict[str, Any]) -> None:
 
 @pytest.fixture
 def stage(start: Start, tmp_path: Path, request: pytest.FixtureRequest) -> Stage:
-    name = request.node.name.split("_")[2]
-    return start(f"resume-{name}", ["up", "--stack-file", str(stack_file(tmp_path, "killed", single_node))], "killed")
+    name = request.node.name.split("_")[1]
+    return start(f"resume-{name}", ["up", "--stack-file", str(stack_file(tmp_path, "infra", single_node))], "infra")
 
 
 def pending(stage: Stage) -> list[str]:
@@ -64,9 +64,9 @@ def pending(stage: Stage) -> list[str]:
 def kill_while(stage: Stage, creating: str, *, ready: Callable[[], bool] = lambda: True, plugins: bool = False) -> None:
     """Start `up`; end the engine, and its plugins where asked, with no chance to tidy up."""
     command = stage.engine.sandbox.command([*UP, "--stack", stage.stack], directory=stage.run.project)
-    entered = subprocess.Popen(
-        command, env=environment.read(stage.run), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    log = stage.run.logs / "killed-up.log"
+    with log.open("wb") as output:
+        entered = subprocess.Popen(command, env=environment.read(stage.run), stdout=output, stderr=subprocess.STDOUT)
     deadline = time.monotonic() + PATIENCE
     while not (creating in pending(stage) and ready()) and time.monotonic() < deadline and entered.poll() is None:
         time.sleep(0.02)
@@ -74,7 +74,7 @@ def kill_while(stage: Stage, creating: str, *, ready: Callable[[], bool] = lambd
         for process in [engine, *(children(engine) if plugins else [])]:
             os.kill(process, signal.SIGKILL)
     entered.wait(timeout=60)
-    assert creating in pending(stage)
+    assert creating in pending(stage), log.read_text()[-4000:]
 
 
 def resume(stage: Stage) -> str:
