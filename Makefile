@@ -45,7 +45,11 @@ rehearse: setup ## Build a whole cluster in the lab: STACK=infra|apps PACE=0|1
 
 .PHONY: lab-test
 lab-test: setup ## The tests that run the real engine in the lab
-	$(BIN)/pytest -m lab tests/lab -p no:cacheprovider
+	$(BIN)/pytest -m 'lab and not trial' tests/lab -p no:cacheprovider
+
+.PHONY: lab-trials
+lab-trials: setup ## Lab runs that have not been seen green yet
+	$(BIN)/pytest -m 'lab and trial' tests/lab -p no:cacheprovider
 
 .PHONY: faults
 faults: setup ## Try every fault on the real engine and write docs/faults.md from the results

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import ssl
+from asyncio import BaseTransport
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -36,13 +37,24 @@ class _Server(Server):
         super().__init__([router])
         self._mapping = _Methods(self._mapping, router.unknown)
         self._protocols: WeakSet[H2Protocol] = WeakSet()
+        self._gone = False
 
     def _protocol_factory(self) -> H2Protocol:
         protocol = super()._protocol_factory()
         self._protocols.add(protocol)
+        connect = protocol.connection_made
+
+        def connection_made(transport: BaseTransport) -> None:
+            connect(transport)
+            # A handshake that began before the machine changed its rules must not outlive them.
+            if self._gone:
+                protocol.processor.close()
+
+        protocol.connection_made = connection_made  # type: ignore[method-assign]  # grpclib has no hook for it
         return protocol
 
     def hang_up(self) -> None:
+        self._gone = True
         self.close()
         for protocol in list(self._protocols):
             if hasattr(protocol, "processor"):

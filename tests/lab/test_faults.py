@@ -15,7 +15,7 @@ from lab.narrator import Narrator
 from lab.run_directory import RunDirectory
 from tests.lab.conftest import discard
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.trial]
 
 ONE_PER_GATE = (
     "token-expired",

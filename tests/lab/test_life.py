@@ -211,6 +211,7 @@ def pem_lines(text: str) -> Iterator[str]:
     yield from (line for line in text.splitlines() if len(line) >= PEM_LINE and "-----" not in line)
 
 
+@pytest.mark.trial
 def test_a_worker_that_is_added_creates_only_its_own_resources(born: Born) -> None:
     stage, worker = born.stage, committed(WORKER)
     assert stage.shell("ip", "address", "add", f"{worker['address']}/32", "dev", "lo").returncode == 0
@@ -223,6 +224,7 @@ def test_a_worker_that_is_added_creates_only_its_own_resources(born: Born) -> No
     assert "cilium-operator: 2 of 2 available" in evidence(stage, "G9")
 
 
+@pytest.mark.trial
 def test_a_changed_configuration_waits_for_its_node_to_be_named(born: Born) -> None:
     stage = born.stage
     patch = {"machine": {"sysctls": {"net.core.somaxconn": "4096"}}}
@@ -247,6 +249,7 @@ def applications(stage: Stage) -> list[dict[str, Any]]:
     return [entry for entry in stage.requests if entry["path"].endswith("ApplyConfiguration")]
 
 
+@pytest.mark.trial
 def test_a_new_kubeconfig_replaces_nothing_but_itself(born: Born) -> None:
     stage = born.stage
     (urn,) = [r["urn"] for r in stage.resources() if r["type"] == "talos:cluster/kubeconfig:Kubeconfig"]
@@ -261,6 +264,7 @@ def replaced(done: Done) -> set[str]:
     return {urn for op, urn in done.steps if "replace" in op or "delete" in op}
 
 
+@pytest.mark.trial
 def test_a_destroyed_cluster_keeps_its_identity_and_comes_back_with_it(born: Born) -> None:
     stage = born.stage
     edit(stage, lambda cluster: cluster.update(protect_nodes=False))

@@ -17,7 +17,7 @@ from lab import environment
 from lab.engine import children
 from tests.lab.conftest import Stage, Start, lab, stack_file
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.trial]
 
 PATIENCE = 300
 MACHINE, BOOTSTRAP = "proxmoxve:index/vmLegacy:VmLegacy", "talos:machine/bootstrap:Bootstrap"
