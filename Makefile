@@ -48,7 +48,7 @@ lab-test: setup ## The tests that run the real engine in the lab
 	$(BIN)/pytest -m 'lab and not trial' tests/lab -p no:cacheprovider
 
 .PHONY: lab-trials
-lab-trials: setup ## Lab runs that have not been seen green yet
+lab-trials: setup ## Lab runs that are long, or have not been seen green yet
 	$(BIN)/pytest -m 'lab and trial' tests/lab -p no:cacheprovider
 
 .PHONY: faults
