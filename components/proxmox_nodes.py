@@ -28,30 +28,23 @@ def image_url(factory: str, schematic_id: str, version: str) -> str:
     return f"{factory}/image/{schematic_id}/v{version}/nocloud-amd64.qcow2"
 
 
-def system_disk(config: ClusterConfig, node: Node, image: Input[str]) -> proxmoxve.VmLegacyDiskArgsDict:
+def disk(config: ClusterConfig, interface: str, storage: str | None, size: int) -> proxmoxve.VmLegacyDiskArgsDict:
     return {
-        "interface": "scsi0",
-        "datastore_id": config.proxmox.storage.disks,
-        "import_from": image,
-        "size": node.disk,
+        "interface": interface,
+        "datastore_id": storage or config.proxmox.storage.disks,
+        "size": size,
         "discard": "on",
         "iothread": config.proxmox.scsi_controller == "virtio-scsi-single",
         "ssd": True,
     }
 
 
+def system_disk(config: ClusterConfig, node: Node, image: Input[str]) -> proxmoxve.VmLegacyDiskArgsDict:
+    return {**disk(config, "scsi0", None, node.disk), "import_from": image}
+
+
 def data_disks(config: ClusterConfig, node: Node) -> list[proxmoxve.VmLegacyDiskArgsDict]:
-    return [
-        {
-            "interface": f"scsi{index}",
-            "datastore_id": disk.storage or config.proxmox.storage.disks,
-            "size": disk.size,
-            "discard": "on",
-            "iothread": config.proxmox.scsi_controller == "virtio-scsi-single",
-            "ssd": True,
-        }
-        for index, disk in enumerate(node.disks, start=1)
-    ]
+    return [disk(config, f"scsi{index}", each.storage, each.size) for index, each in enumerate(node.disks, start=1)]
 
 
 def network_device(config: ClusterConfig, node: Node) -> proxmoxve.VmLegacyNetworkDeviceArgsDict:
